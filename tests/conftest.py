@@ -1,0 +1,37 @@
+"""What several kinds of tests share: one Spark session, the place of the public bills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHECKOUT = Path(__file__).parents[1]
+
+# A test JVM lives for minutes: the second compiler would cost more than it saves.
+FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Dfile.encoding=UTF-8"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of the test run: ours, with Delta and Comet, on two cores."""
+    from weighbridge.wiring import Settings, build_session
+
+    settings = Settings.from_environment({"WEIGHBRIDGE_SPARK_MASTER": "local[2]"})
+    session = build_session(settings, {"spark.driver.extraJavaOptions": FAST_JVM})
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def bills() -> Path:
+    """The folder of public sample bills beside the checkout; the test is skipped where it is absent."""
+    folder = CHECKOUT.parent / "shared" / "bills"
+    if not folder.is_dir():
+        pytest.skip("the public sample bills are not beside the checkout (../shared/bills)")
+    return folder
