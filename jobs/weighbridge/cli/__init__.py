@@ -30,7 +30,8 @@ def register(module: str, *names: str) -> None:
 
 
 register("setup", "doctor", "jars")
-register("bills", "inspect", "sample-bill")
+register("bills", "inspect")
+register("samples", "sample-bill")
 register("nights", "night", "ingest-file", "dismiss", "reattribute", "totals")
 register("finance", "query", "marts")
 

@@ -1,0 +1,1 @@
+"""Sample bills: deterministic, realistic deliveries in the types that the clouds really write."""
