@@ -72,7 +72,7 @@ def sample_bill(
         "untagged_rows": made.untagged_rows,
         "totals": {made.currency: {"billed": made.billed}},
     }
-    return Answer(data, _told(data, made.billed, made.currency))
+    return Answer(data, _told(data, made.billed, made.currency, made.shares))
 
 
 def _moment(text: str) -> datetime:
@@ -82,7 +82,7 @@ def _moment(text: str) -> datetime:
         raise Refused(f"--delivered-at is '{text}'; it is a time like 2026-12-03T04:30:00Z") from None
 
 
-def _told(data: dict[str, Any], billed: Any, currency: str) -> str:
+def _told(data: dict[str, Any], billed: Any, currency: str, shares: dict[str, float]) -> str:
     lines = [
         f"{data['rows']:,} lines in {len(data['files'])} files, "
         f"delivered {data['delivered_at']:%Y-%m-%d %H:%M} UTC"
@@ -92,10 +92,10 @@ def _told(data: dict[str, Any], billed: Any, currency: str) -> str:
     if billed is not None:
         lines.append(f"billed: {billed:f} {currency}, exactly")
     share = 100 * data["untagged_rows"] / data["rows"]
+    lines.append(f"{data['untagged_rows']:,} lines ({share:.1f} %) have no tag at all")
+    named = ", ".join(f"{line} {part:.0%}" for line, part in shares.items() if line)
     lines.append(
-        f"{data['untagged_rows']:,} lines ({share:.1f} %) have no tag at all; look at 'unattributed' for them"
+        f"where the money is, of usage at list price: {named}; no known line {shares.get('', 0):.0%}"
     )
-    lines.append(
-        "most money: GPU instances of search and ads; discounts, tax, support and credits carry no tag"
-    )
+    lines.append("discounts, tax, support, credits and purchases of commitments carry no tag")
     return "\n".join(lines)

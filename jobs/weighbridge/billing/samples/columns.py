@@ -135,14 +135,16 @@ def line_item_ids(tail: str) -> Fill:
     return fill
 
 
-def for_csv(filled: Any, time_form: str) -> Any:
-    """The table with its times as text of this strftime form, as it goes into a CSV file."""
+def for_csv(filled: Any, unit: str) -> Any:
+    """The table with its times as ISO 8601 text down to this unit (s or ms), as it goes into a CSV file."""
     import pyarrow.compute as pc
 
     for position, field in enumerate(filled.schema):
         if pa.types.is_timestamp(field.type):
             times = filled.column(position).combine_chunks().dictionary_encode()
-            words = pc.strftime(times.dictionary, format=time_form)
+            words = pc.strftime(
+                times.dictionary.cast(pa.timestamp(unit, tz="UTC")), format="%Y-%m-%dT%H:%M:%SZ"
+            )
             column = pa.DictionaryArray.from_arrays(times.indices, words).cast(TEXT)
         elif pa.types.is_dictionary(field.type):
             column = filled.column(position).cast(TEXT)

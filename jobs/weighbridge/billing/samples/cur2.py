@@ -84,7 +84,7 @@ def _texts(order: Order, meters: Sequence[Meter]) -> dict[str, Fill]:
     return _texts_of_meters(order, meters) | {
         "bill_bill_type": by_kind(["Refund" if k in REFUNDS else "Anniversary" for k in Kind]),
         "bill_billing_entity": constant("AWS"),
-        "bill_invoice_id": constant(f"{int(order.period.replace('-', '')) * 1000 + 17}"),
+        "bill_invoice_id": constant(f"{order.period.replace('-', '')}017"),
         "bill_invoicing_entity": constant(cloud.issuer),
         "bill_payer_account_id": constant(cloud.payer),
         "bill_payer_account_name": constant(cloud.payer_name),

@@ -202,7 +202,7 @@ def _texts(order: Order, meters: Sequence[Meter]) -> dict[str, Fill]:
         ),
         "CommitmentDiscountUnit": kind((*USED, *UNUSED), "USD"),
         # Azure leaves the invoice open for enterprise agreements.
-        "InvoiceId": constant("" if azure else f"{int(order.period.replace('-', '')) * 1000 + 17}"),
+        "InvoiceId": by_kind([None if azure else f"{order.period.replace('-', '')}017"] * len(Kind)),
         "InvoiceIssuerName": constant(cloud.issuer),
         "PricingCategory": by_kind(
             ["Committed" if k in USED else "Standard" if k is Kind.USAGE else None for k in Kind]

@@ -222,7 +222,7 @@ class Stream:
         return replace(discounts, cost=money(-total))
 
     def _edited(self, usage: Charges, number: int, first: int, last: int) -> Charges:
-        """What a second delivery makes of usage: late in the month some corrected, few gone, and more rows."""
+        """What a second delivery makes of usage: late in the month some corrected, few gone, more rows."""
         if not self.order.again:
             return usage
         rng = np.random.default_rng(self.order.entropy(4, number))
