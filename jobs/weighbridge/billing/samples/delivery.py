@@ -195,7 +195,8 @@ class Layout:
             self.execution = order.run
         else:
             self.execution = f"{moment}-{order.run}"
-            period = f"BILLING_PERIOD={order.period}"
+            # The partition is named after a column: CUR writes it in capitals, FOCUS does not.
+            period = f"{'BILLING_PERIOD' if order.format == 'cur2' else 'billing_period'}={order.period}"
             self.data = root / "data" / period / self.execution
             self.manifest = root / "metadata" / period / self.execution / f"{self.export}-Manifest.json"
 
