@@ -128,7 +128,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     finally:
         process.terminate()
         try:
-            process.wait(timeout=30)  # it takes seconds; its ports are not free before
+            process.wait(timeout=5)
         except subprocess.TimeoutExpired:
-            process.kill()
+            process.kill()  # nothing in it is worth the half minute that it would like to take
             process.wait()

@@ -33,5 +33,9 @@ class LeaseHeld(WeighbridgeError):
     """Another run writes to this lake; the message names it and says since when."""
 
 
+class LeaseLost(WeighbridgeError):
+    """This run may no longer write to its lake: its lease ran out or was taken over."""
+
+
 class Unavailable(WeighbridgeError):
     """Something outside did not answer; the same call may work later."""
