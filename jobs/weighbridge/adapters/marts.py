@@ -1,0 +1,195 @@
+"""The marts, built by dbt in this process and its one Spark session; their versions, and the way back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weighbridge.errors import Refused, WeighbridgeError
+from weighbridge.tables import MARTS, TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATABASE = "weighbridge"
+SOURCE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+PERIOD = re.compile(r"\d{4}-\d{2}")
+
+# Every commit of the build carries the run's metadata; the mart's own txnAppId is set by its materialization.
+METADATA_CONF = "spark.databricks.delta.commitInfo.userMetadata"
+TXN_CONFS = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
+
+
+@dataclass(frozen=True)
+class MartsResult:
+    """What a build came to. `failures` has a line for each model or test that failed, with the first rows."""
+
+    ok: bool
+    failures: list[str]
+    seconds: float
+
+
+def build_marts(
+    spark: SparkSession,
+    lake_root: str,
+    project: Path,
+    periods: Sequence[tuple[str, str]] | None,
+    metadata: str,
+    lease: int | None = None,
+) -> MartsResult:
+    """Builds and tests every mart for these (source, billing period) pairs, or for all where None.
+
+    Each mart becomes one commit with `metadata`. No pair at all builds nothing. A model or test that fails is
+    in the result; what is not a source's name or a month is Refused, what dbt itself cannot do is an error.
+    """
+    started = time.monotonic()
+    if periods is not None and not periods:
+        return MartsResult(True, [], 0.0)
+    register(spark, lake_root)
+    variables = {"lake": spark_place(lake_root), "periods": checked(periods), "lease": lease}
+    with _commit_metadata(spark, metadata):
+        # A night does not prove the models' logic again: their unit tests run with the project's own tests.
+        results = run_dbt(project, ["build", "--exclude-resource-type", "unit_test"], variables)
+        failures = [
+            _failure(spark, result)
+            for result in results
+            if str(result.status) in ("error", "fail", "runtime error")
+        ]
+    return MartsResult(not failures, failures, time.monotonic() - started)
+
+
+def mart_versions(spark: SparkSession, lake_root: str) -> dict[str, int | None]:
+    """The newest version of every mart; None where it does not exist yet."""
+    from delta.tables import DeltaTable
+
+    versions: dict[str, int | None] = {}
+    for mart in MARTS:
+        place = f"{spark_place(lake_root)}/{mart}"
+        exists = DeltaTable.isDeltaTable(spark, place)
+        newest = DeltaTable.forPath(spark, place).history(1).select("version").first() if exists else None
+        versions[mart] = None if newest is None else int(newest["version"])
+    return versions
+
+
+def restore_marts(
+    spark: SparkSession, lake_root: str, versions: Mapping[str, int | None], metadata: str = ""
+) -> None:
+    """Brings every mart back to these versions, each by one commit; one that did not exist is removed.
+
+    Removed, not emptied: the next build then makes it for all periods, not only for those with news.
+    """
+    from delta.tables import DeltaTable
+
+    now = mart_versions(spark, lake_root)
+    with _commit_metadata(spark, metadata):
+        for mart in MARTS:
+            before = versions.get(mart)
+            if now[mart] == before:
+                continue
+            if before is None:
+                _remove(spark, lake_root, mart)
+            else:
+                DeltaTable.forPath(spark, f"{spark_place(lake_root)}/{mart}").restoreToVersion(before)
+
+
+def register(spark: SparkSession, lake_root: str) -> None:
+    """Makes the tables and marts that lie in the lake known to the session under their names."""
+    from delta.tables import DeltaTable
+
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    for name in [table.name for table in TABLES] + list(MARTS):
+        place = f"{spark_place(lake_root)}/{name}"
+        known = f"{DATABASE}.{name}"
+        if not spark.catalog.tableExists(known) and DeltaTable.isDeltaTable(spark, place):
+            spark.catalog.createTable(known, path=place, source="delta")
+
+
+def spark_place(lake_root: str) -> str:
+    """The lake's root as Spark names it: `s3a://` for `s3://`, no slash at the end."""
+    return re.sub(r"^s3://", "s3a://", lake_root).rstrip("/")
+
+
+def checked(periods: Sequence[tuple[str, str]] | None) -> list[list[str]] | None:
+    """The pairs as dbt's variable, each once and in order; anything but a source's name and a month is Refused."""
+    if periods is None:
+        return None
+    for source, period in periods:
+        if not SOURCE.fullmatch(source):
+            raise Refused(
+                f"'{source}' is not the name of a source: small letters, digits, '-' and '_', 64 at most"
+            )
+        if not PERIOD.fullmatch(period):
+            raise Refused(f"'{period}' is not a billing period: write it as 2026-10")
+    return [list(pair) for pair in sorted(set(periods))]
+
+
+def document_marts(spark: SparkSession, lake_root: str, project: Path, folder: Path) -> Path:
+    """A page about every mart, its columns and tests, written with its data under `folder`; the page's place."""
+    register(spark, lake_root)
+    run_dbt(project, ["docs", "generate", "--static"], {"lake": spark_place(lake_root)}, folder)
+    return folder / "static_index.html"
+
+
+def run_dbt(
+    project: Path, command: Sequence[str], variables: Mapping[str, Any], target: Path | None = None
+) -> list[Any]:
+    """Runs one dbt command on the project in this process; its results, one a node. Prints nothing.
+
+    What dbt writes goes to `target`, or else to a folder that is gone afterwards; its log always does.
+    An error of dbt's own is raised with its words.
+    """
+    from dbt.cli.main import dbtRunner
+
+    with tempfile.TemporaryDirectory(prefix="weighbridge-dbt-") as folder:
+        flags = ["--quiet", "--log-level", "none", "--log-level-file", "info", "--log-path", folder]
+        flags += [
+            "--no-send-anonymous-usage-stats",
+            "--no-version-check",
+            "--no-partial-parse",
+            "--no-use-colors",
+        ]
+        places = ["--project-dir", str(project), "--profiles-dir", str(project / "infra" / "dbt")]
+        places += ["--target-path", str(target or f"{folder}/target"), "--vars", json.dumps(variables)]
+        outcome = dbtRunner().invoke([*flags, *command, *places])
+    if outcome.exception is not None:
+        raise WeighbridgeError(f"dbt {command[0]}: {outcome.exception}")
+    return list(getattr(outcome.result, "results", None) or [])
+
+
+def _failure(spark: SparkSession, result: Any) -> str:
+    """One failed model or test in words; for a test also the first rows that it found."""
+    said = re.sub(r"\s+", " ", str(result.message or result.status)).strip()[:500]
+    text = f"{result.node.resource_type} {result.node.name}: {said}"
+    if str(result.status) == "fail" and result.node.compiled_code:
+        found = spark.sql(result.node.compiled_code).limit(3).collect()
+        rows = [
+            "{" + ", ".join(f"{key}: {value}" for key, value in row.asDict().items()) + "}" for row in found
+        ]
+        text += "; " + "; ".join(rows)
+    return text
+
+
+def _remove(spark: SparkSession, lake_root: str, mart: str) -> None:
+    spark.sql(f"DROP TABLE IF EXISTS {DATABASE}.{mart}")
+    jvm: Any = spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path(f"{spark_place(lake_root)}/{mart}")
+    place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(place, True)
+
+
+@contextlib.contextmanager
+def _commit_metadata(spark: SparkSession, metadata: str) -> Iterator[None]:
+    """Within, every commit of this session carries `metadata`; afterwards nothing of it is left."""
+    if metadata:
+        spark.conf.set(METADATA_CONF, metadata)
+    try:
+        yield
+    finally:
+        for conf in (METADATA_CONF, *TXN_CONFS):
+            spark.conf.unset(conf)

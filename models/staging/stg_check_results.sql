@@ -1,0 +1,15 @@
+-- Results of the checks as they are. One row per expectation checked on a delivery.
+select
+    run,
+    delivery,
+    source,
+    billing_period,
+    suite,
+    check_name,
+    column_name,
+    severity,
+    success,
+    expected,
+    observed,
+    checked_at
+from {{ source('lake', 'check_results') }}

@@ -1,0 +1,237 @@
+"""The marts on hand-made daily costs: what is in them, what is replaced, what a failing test undoes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cost_lake import CostLake, daily_cost, unattributed
+
+from weighbridge.adapters.marts import (
+    build_marts,
+    document_marts,
+    mart_versions,
+    register,
+    restore_marts,
+    run_dbt,
+)
+from weighbridge.errors import Refused
+from weighbridge.tables import MARTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROJECT = Path(__file__).parents[2]
+TINY = Decimal("0.000000000000000001")
+
+
+def build(lake: CostLake, *periods: tuple[str, str], run: str = "r1", lease: int | None = None) -> Any:
+    """Builds these periods, or all where none is named."""
+    metadata = json.dumps({"run": run, "deliveries": ["d1"]})
+    return build_marts(lake.spark, lake.root, PROJECT, periods or None, metadata, lease)
+
+
+def money(lake: CostLake, mart: str) -> dict[tuple[str, str, str], Decimal]:
+    """What a mart holds: billed cost per source, billing period and currency."""
+    rows = lake.spark.sql(
+        f"select source, billing_period, billing_currency, sum(billed_cost) from weighbridge.{mart} group by 1, 2, 3"
+    ).collect()
+    return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CostLake:
+    """Two sources, two billing periods, two currencies; marts built once for all of them."""
+    made = CostLake(spark, str(tmp_path_factory.mktemp("lake")))
+    made.costs(
+        daily_cost(billed_cost=Decimal("12.4"), list_cost=Decimal(20)),
+        daily_cost(billed_cost=TINY, usage_day=datetime.date(2026, 10, 6)),
+        daily_cost(billed_cost=Decimal(7), usage_day=datetime.date(2026, 9, 30)),
+        daily_cost(billed_cost=Decimal(3), billing_currency="EUR", environment=None),
+        unattributed(billed_cost=Decimal("0.6")),
+        unattributed("key_absent", billed_cost=Decimal("-0.6"), charge_category="Credit", tenant="t"),
+    )
+    made.costs(daily_cost(billing_period="2026-11", usage_day=datetime.date(2026, 11, 1)), period="2026-11")
+    made.costs(daily_cost(source="azure", business_line="Search", provider_name="Microsoft"), source="azure")
+    result = build(made)
+    assert result.ok, result.failures
+    return made
+
+
+def test_every_mart_holds_the_bill_to_the_last_digit_and_adds_no_two_currencies(lake: CostLake) -> None:
+    for mart in MARTS:
+        assert money(lake, mart) == {
+            ("aws", "2026-10", "USD"): Decimal("19.4") + TINY,
+            ("aws", "2026-10", "EUR"): Decimal(3),
+            ("aws", "2026-11", "USD"): Decimal(1),
+            ("azure", "2026-10", "USD"): Decimal(1),
+        }
+
+
+def test_a_late_charge_keeps_its_month_of_use_in_the_bill_that_asks_for_it(lake: CostLake) -> None:
+    rows = lake.spark.sql(
+        "select usage_month, billed_cost from weighbridge.cost_by_business_line where billing_period = '2026-10' "
+        "and source = 'aws' and business_line = 'Advertising' and billing_currency = 'USD'"
+    ).collect()
+    assert {row[0]: row[1] for row in rows} == {"2026-09": Decimal(7), "2026-10": Decimal("12.4") + TINY}
+
+
+def test_a_cost_that_no_line_states_stays_null(lake: CostLake) -> None:
+    rows = lake.spark.sql("select list_cost, contracted_cost from weighbridge.cost_by_region").collect()
+    assert {row["contracted_cost"] for row in rows} == {None}
+    assert {row["list_cost"] for row in rows} == {None, Decimal(20)}
+
+
+def test_costs_keep_eighteen_decimals_and_shares_have_a_declared_scale(lake: CostLake) -> None:
+    for mart in MARTS:
+        types = dict(lake.spark.table(f"weighbridge.{mart}").dtypes)
+        for measure in ("billed_cost", "effective_cost", "list_cost", "contracted_cost"):
+            assert types[measure] == "decimal(38,18)"
+        assert not {"float", "double"} & set(types.values())
+    shares = {name: kind for name, kind in types.items() if name.endswith("_share")}
+    assert shares == {
+        "billed_share": "decimal(38,10)",
+        "effective_share": "decimal(38,10)",
+        "charge_rows_share": "decimal(11,10)",
+    }
+
+
+def test_a_share_is_exact_to_ten_digits_and_null_where_the_whole_is_zero(lake: CostLake) -> None:
+    rows = lake.spark.sql(
+        "select unattributed_reason, effective_share, billed_share from weighbridge.tag_coverage "
+        "where source = 'aws' and billing_currency = 'USD' and usage_month = '2026-10' and billing_period = '2026-10'"
+    ).collect()
+    shares = {row[0]: row[1] for row in rows}
+    assert shares == {
+        reason: part
+        for reason, part in [
+            (None, Decimal("0.5")),
+            *((reason, Decimal("0.25")) for reason in ("no_tag", "key_absent")),
+        ]
+    }
+
+
+def test_a_mart_says_its_grain_its_units_and_keeps_four_hundred_days(lake: CostLake) -> None:
+    for mart in MARTS:
+        detail = lake.spark.sql(f"describe detail weighbridge.{mart}").first()
+        assert detail is not None
+        assert detail["description"].startswith("Grain: one row per source")
+        assert detail["partitionColumns"] == ["source", "billing_period"]
+        assert detail["properties"]["delta.logRetentionDuration"] == "interval 400 days"
+        assert detail["properties"]["delta.deletedFileRetentionDuration"] == "interval 400 days"
+        fields = lake.spark.table(f"weighbridge.{mart}").schema
+        assert all(field.metadata.get("comment") for field in fields), mart
+
+
+def test_only_the_named_period_is_replaced_by_one_commit_that_names_the_delivery(lake: CostLake) -> None:
+    before = mart_versions(lake.spark, lake.root)
+    lake.costs(daily_cost(billing_period="2026-11", billed_cost=Decimal(5)), period="2026-11")
+    # This change is not in the run's periods, so no mart may show it.
+    lake.costs(daily_cost(source="azure", billed_cost=Decimal(99)), source="azure")
+    result = build(lake, ("aws", "2026-11"), run="second")
+    assert result.ok, result.failures
+    for mart in MARTS:
+        assert money(lake, mart)["aws", "2026-11", "USD"] == Decimal(5)
+        assert money(lake, mart)["azure", "2026-10", "USD"] == Decimal(1)
+        newest = lake.spark.sql(f"describe history weighbridge.{mart} limit 1").first()
+        assert newest is not None
+        assert newest["version"] == (before[mart] or 0) + 1
+        assert json.loads(newest["userMetadata"]) == {"run": "second", "deliveries": ["d1"]}
+        log = Path(lake.root, mart, "_delta_log", f"{newest['version']:020}.json").read_text()
+        changed = [json.loads(line) for line in log.splitlines()]
+        parts = {
+            tuple(action["partitionValues"].values())
+            for line in changed
+            for name, action in line.items()
+            if name in ("add", "remove")
+        }
+        assert parts == {("aws", "2026-11")}
+
+
+def test_a_period_that_became_empty_is_empty_in_every_mart(lake: CostLake) -> None:
+    lake.costs(period="2026-11")
+    result = build(lake, ("aws", "2026-11"), ("azure", "2026-10"))
+    assert result.ok, result.failures
+    for mart in MARTS:
+        assert ("aws", "2026-11", "USD") not in money(lake, mart)
+        assert money(lake, mart)["azure", "2026-10", "USD"] == Decimal(99)
+
+
+def test_a_run_without_news_builds_nothing(lake: CostLake) -> None:
+    before = mart_versions(lake.spark, lake.root)
+    assert build_marts(lake.spark, lake.root, PROJECT, [], "{}").ok
+    assert mart_versions(lake.spark, lake.root) == before
+
+
+def test_a_stale_writer_makes_no_commit(lake: CostLake) -> None:
+    assert build(lake, ("aws", "2026-10"), lease=7).ok
+    before = mart_versions(lake.spark, lake.root)
+    build(lake, ("aws", "2026-10"), lease=6)
+    assert mart_versions(lake.spark, lake.root) == before
+
+
+def test_a_failing_test_is_named_with_its_rows_and_the_marts_can_be_restored(lake: CostLake) -> None:
+    before, held = mart_versions(lake.spark, lake.root), money(lake, "monthly_cost")
+    lake.costs(daily_cost(source="gcp", charge_category="Surprise"), source="gcp")
+    result = build(lake, ("gcp", "2026-10"))
+    assert not result.ok
+    assert any(
+        "monthly_cost_has_known_charge_category" in text and "Surprise" in text for text in result.failures
+    )
+    assert mart_versions(lake.spark, lake.root) != before
+    restore_marts(lake.spark, lake.root, before)
+    assert money(lake, "monthly_cost") == held
+    lake.costs(source="gcp")
+
+
+def test_a_mart_that_is_changed_by_hand_is_found_by_the_sums(lake: CostLake) -> None:
+    held = mart_versions(lake.spark, lake.root)
+    lake.spark.sql("update weighbridge.tag_coverage set list_cost = 21 where list_cost = 20")
+    tests = run_dbt(PROJECT, ["test", "--select", "test_type:singular"], {"lake": lake.root})
+    assert {result.node.name: str(result.status) for result in tests} == {
+        "assert_every_mart_sums_to_daily_costs": "fail",
+        "assert_no_line_is_dropped": "pass",
+    }
+    restore_marts(lake.spark, lake.root, held)
+    lake.spark.sql("delete from weighbridge.monthly_cost where tenant = 't'")
+    tests = run_dbt(PROJECT, ["test", "--select", "test_type:singular"], {"lake": lake.root})
+    assert {str(result.status) for result in tests} == {"fail"}
+    restore_marts(lake.spark, lake.root, held)
+
+
+def test_a_mart_with_other_columns_is_made_anew_for_every_period(lake: CostLake) -> None:
+    lake.spark.sql("alter table weighbridge.cost_by_region add column forgotten string")
+    result = build(lake, ("azure", "2026-10"))
+    assert result.ok, result.failures
+    assert "forgotten" not in lake.spark.table("weighbridge.cost_by_region").columns
+    assert money(lake, "cost_by_region") == money(lake, "monthly_cost")
+
+
+def test_a_mart_that_did_not_exist_before_is_gone_after_a_restore(lake: CostLake) -> None:
+    before = mart_versions(lake.spark, lake.root)
+    restore_marts(lake.spark, lake.root, before | {"cost_by_region": None})
+    assert mart_versions(lake.spark, lake.root)["cost_by_region"] is None
+    result = build(lake, ("azure", "2026-10"))
+    assert result.ok, result.failures
+    register(lake.spark, lake.root)
+    assert money(lake, "cost_by_region") == money(lake, "monthly_cost")
+
+
+def test_the_models_pass_their_unit_tests_and_have_a_page(lake: CostLake, tmp_path: Path) -> None:
+    tests = run_dbt(PROJECT, ["test", "--select", "test_type:unit"], {})
+    assert [str(result.status) for result in tests] == ["pass"]
+    assert document_marts(lake.spark, lake.root, PROJECT, tmp_path).is_file()
+    catalog = json.loads((tmp_path / "catalog.json").read_text())
+    assert {node["metadata"]["name"] for node in catalog["nodes"].values()} >= set(MARTS)
+
+
+@pytest.mark.parametrize(
+    "pair", [("aws' or true --", "2026-10"), ("aws", "2026-10' or true --"), ("aws", "2026")]
+)
+def test_only_names_of_sources_and_months_reach_dbt(lake: CostLake, pair: tuple[str, str]) -> None:
+    with pytest.raises(Refused):
+        build(lake, pair)
