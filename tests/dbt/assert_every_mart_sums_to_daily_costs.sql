@@ -1,60 +1,47 @@
--- Each mart holds the money of daily_costs to the last digit: per source, billing period and currency, no more, no less.
-{%- set marts = [
-    'monthly_cost', 'cost_by_business_line', 'cost_by_model_version', 'cost_by_region', 'tag_coverage'
-] -%}
-{%- set measures = ['billed_cost', 'effective_cost', 'list_cost', 'contracted_cost', 'charge_rows'] %}
-
+-- Each mart holds the money of daily_costs to the last digit: per source, billing period and currency.
 with daily_costs as (
     -- one row per source, billing period and currency
-    select
-        source,
-        billing_period,
-        billing_currency
-        {%- for measure in measures %},
-        sum({{ measure }}) as {{ measure }}
-        {%- endfor %}
-    from {{ ref('stg_daily_costs') }}
-    where {{ in_periods() }}
-    group by source, billing_period, billing_currency
+    {{ sums('stg_daily_costs') }}
 ),
 
 expected as (
     -- the same, once for every mart
     select
-        explode(array({% for mart in marts %}'{{ mart }}'{% if not loop.last %}, {% endif %}{% endfor %})) as mart,
-        *
+        * except (mart),
+        explode(
+            array('monthly_cost', 'cost_by_business_line', 'cost_by_model_version', 'cost_by_region', 'tag_coverage')
+        ) as mart
     from daily_costs
 ),
 
 found as (
     -- one row per mart, source, billing period and currency
-    {%- for mart in marts %}
-    select
-        '{{ mart }}' as mart,
-        source,
-        billing_period,
-        billing_currency
-        {%- for measure in measures %},
-        sum({{ measure }}) as {{ measure }}
-        {%- endfor %}
-    from {{ ref(mart) }}
-    where {{ in_periods() }}
-    group by source, billing_period, billing_currency
-    {%- if not loop.last %}
+    {{ sums('monthly_cost') }}
     union all
-    {%- endif %}
-    {%- endfor %}
+    {{ sums('cost_by_business_line') }}
+    union all
+    {{ sums('cost_by_model_version') }}
+    union all
+    {{ sums('cost_by_region') }}
+    union all
+    {{ sums('tag_coverage') }}
 )
 
 select
     coalesce(expected.mart, found.mart) as mart,
     coalesce(expected.source, found.source) as source,
     coalesce(expected.billing_period, found.billing_period) as billing_period,
-    coalesce(expected.billing_currency, found.billing_currency) as billing_currency
-    {%- for measure in measures %},
-    expected.{{ measure }} as {{ measure }}_in_daily_costs,
-    found.{{ measure }} as {{ measure }}_in_the_mart
-    {%- endfor %}
+    coalesce(expected.billing_currency, found.billing_currency) as billing_currency,
+    expected.billed_cost as billed_in_daily_costs,
+    found.billed_cost as billed_in_the_mart,
+    expected.effective_cost as effective_in_daily_costs,
+    found.effective_cost as effective_in_the_mart,
+    expected.list_cost as list_in_daily_costs,
+    found.list_cost as list_in_the_mart,
+    expected.contracted_cost as contracted_in_daily_costs,
+    found.contracted_cost as contracted_in_the_mart,
+    expected.charge_rows as rows_in_daily_costs,
+    found.charge_rows as rows_in_the_mart
 from expected
 full outer join found
     on
@@ -65,6 +52,8 @@ full outer join found
 where
     expected.mart is null
     or found.mart is null
-    {%- for measure in measures %}
-    or not (expected.{{ measure }} <=> found.{{ measure }})
-    {%- endfor %}
+    or not expected.billed_cost <=> found.billed_cost
+    or not expected.effective_cost <=> found.effective_cost
+    or not expected.list_cost <=> found.list_cost
+    or not expected.contracted_cost <=> found.contracted_cost
+    or not expected.charge_rows <=> found.charge_rows

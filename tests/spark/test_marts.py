@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cost_lake import CostLake, daily_cost, unattributed
 
+from cost_lake import CostLake, daily_cost, unattributed
 from weighbridge.adapters.marts import (
     build_marts,
     document_marts,
@@ -38,7 +38,8 @@ def build(lake: CostLake, *periods: tuple[str, str], run: str = "r1", lease: int
 def money(lake: CostLake, mart: str) -> dict[tuple[str, str, str], Decimal]:
     """What a mart holds: billed cost per source, billing period and currency."""
     rows = lake.spark.sql(
-        f"select source, billing_period, billing_currency, sum(billed_cost) from weighbridge.{mart} group by 1, 2, 3"
+        "select source, billing_period, billing_currency, sum(billed_cost) "
+        f"from weighbridge.{mart} group by 1, 2, 3"
     ).collect()
     return {(row[0], row[1], row[2]): row[3] for row in rows}
 
@@ -53,6 +54,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CostL
         daily_cost(billed_cost=Decimal(7), usage_day=datetime.date(2026, 9, 30)),
         daily_cost(billed_cost=Decimal(3), billing_currency="EUR", environment=None),
         unattributed(billed_cost=Decimal("0.6")),
+        daily_cost(service_name="Nothing", billed_cost=Decimal(2), billing_currency="EUR"),
+        unattributed(service_name="Nothing", billed_cost=Decimal(-2), billing_currency="EUR"),
         unattributed("key_absent", billed_cost=Decimal("-0.6"), charge_category="Credit", tenant="t"),
     )
     made.costs(daily_cost(billing_period="2026-11", usage_day=datetime.date(2026, 11, 1)), period="2026-11")
@@ -74,8 +77,9 @@ def test_every_mart_holds_the_bill_to_the_last_digit_and_adds_no_two_currencies(
 
 def test_a_late_charge_keeps_its_month_of_use_in_the_bill_that_asks_for_it(lake: CostLake) -> None:
     rows = lake.spark.sql(
-        "select usage_month, billed_cost from weighbridge.cost_by_business_line where billing_period = '2026-10' "
-        "and source = 'aws' and business_line = 'Advertising' and billing_currency = 'USD'"
+        "select usage_month, billed_cost from weighbridge.cost_by_business_line "
+        "where billing_period = '2026-10' and source = 'aws' "
+        "and business_line = 'Advertising' and billing_currency = 'USD'"
     ).collect()
     assert {row[0]: row[1] for row in rows} == {"2026-09": Decimal(7), "2026-10": Decimal("12.4") + TINY}
 
@@ -103,16 +107,15 @@ def test_costs_keep_eighteen_decimals_and_shares_have_a_declared_scale(lake: Cos
 def test_a_share_is_exact_to_ten_digits_and_null_where_the_whole_is_zero(lake: CostLake) -> None:
     rows = lake.spark.sql(
         "select unattributed_reason, effective_share, billed_share from weighbridge.tag_coverage "
-        "where source = 'aws' and billing_currency = 'USD' and usage_month = '2026-10' and billing_period = '2026-10'"
+        "where source = 'aws' and billing_currency = 'USD' "
+        "and usage_month = '2026-10' and billing_period = '2026-10'"
     ).collect()
-    shares = {row[0]: row[1] for row in rows}
-    assert shares == {
-        reason: part
-        for reason, part in [
-            (None, Decimal("0.5")),
-            *((reason, Decimal("0.25")) for reason in ("no_tag", "key_absent")),
-        ]
-    }
+    shares = {row["unattributed_reason"]: row["effective_share"] for row in rows}
+    assert shares == {None: Decimal("0.5"), "no_tag": Decimal("0.25"), "key_absent": Decimal("0.25")}
+    nothing = lake.spark.sql(
+        "select billed_share from weighbridge.tag_coverage where service_name = 'Nothing'"
+    )
+    assert [row[0] for row in nothing.collect()] == [None, None]
 
 
 def test_a_mart_says_its_grain_its_units_and_keeps_four_hundred_days(lake: CostLake) -> None:

@@ -117,7 +117,7 @@ def spark_place(lake_root: str) -> str:
 
 
 def checked(periods: Sequence[tuple[str, str]] | None) -> list[list[str]] | None:
-    """The pairs as dbt's variable, each once and in order; anything but a source's name and a month is Refused."""
+    """The pairs as dbt's variable, each once; anything but a source's name and a month is Refused."""
     if periods is None:
         return None
     for source, period in periods:
@@ -131,7 +131,7 @@ def checked(periods: Sequence[tuple[str, str]] | None) -> list[list[str]] | None
 
 
 def document_marts(spark: SparkSession, lake_root: str, project: Path, folder: Path) -> Path:
-    """A page about every mart, its columns and tests, written with its data under `folder`; the page's place."""
+    """Where the page about every mart, its columns and tests is, written under `folder` with its data."""
     register(spark, lake_root)
     run_dbt(project, ["docs", "generate", "--static"], {"lake": spark_place(lake_root)}, folder)
     return folder / "static_index.html"

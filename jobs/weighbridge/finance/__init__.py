@@ -1,0 +1,1 @@
+"""What finance asks, and how the answer is handed over."""
