@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.errors import Refused, WeighbridgeError
-from weighbridge.tables import MARTS, TABLES
+from weighbridge.tables import DAILY_COSTS, DELIVERIES, MARTS, TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +63,64 @@ def build_marts(
             if str(result.status) in ("error", "fail", "runtime error")
         ]
     return MartsResult(not failures, failures, time.monotonic() - started)
+
+
+def refresh_marts(
+    spark: SparkSession,
+    lake_root: str,
+    project: Path,
+    periods: Sequence[tuple[str, str]] | None,
+    metadata: str,
+    lease: int | None = None,
+) -> MartsResult:
+    """`build_marts`; where anything fails, every mart is brought back to its version before."""
+    if periods is not None and not periods:
+        return MartsResult(True, [], 0.0)
+    before = mart_versions(spark, lake_root)
+    try:
+        result = build_marts(spark, lake_root, project, periods, metadata, lease)
+    except Exception:
+        restore_marts(spark, lake_root, before, metadata)
+        raise
+    if not result.ok:
+        restore_marts(spark, lake_root, before, metadata)
+    return result
+
+
+def periods_of(
+    spark: SparkSession, lake_root: str, source: str | None, period: str | None
+) -> list[tuple[str, str]] | None:
+    """The pairs of (source, billing period) with costs or in a mart that match; None where all are meant.
+
+    Refused where nothing matches. A mart counts too: a period without costs has to leave it.
+    """
+    from delta.tables import DeltaTable
+
+    if source is None and period is None:
+        return None
+    checked([(source or "any", period or "2000-01")])
+    found: set[tuple[str, str]] = set()
+    for name in (DAILY_COSTS.name, MARTS[0]):
+        place = f"{spark_place(lake_root)}/{name}"
+        if DeltaTable.isDeltaTable(spark, place):
+            pairs = spark.read.format("delta").load(place).select("source", "billing_period").distinct()
+            found |= {(row["source"], row["billing_period"]) for row in pairs.collect()}
+    matching = sorted(pair for pair in found if source in (None, pair[0]) and period in (None, pair[1]))
+    if not matching:
+        known = ", ".join(f"{one} {month}" for one, month in sorted(found)) or "nothing"
+        raise Refused(f"no costs of source {source or 'any'}, period {period or 'any'}; there is {known}")
+    return matching
+
+
+def highest_lease(spark: SparkSession, lake_root: str) -> int:
+    """The highest lease counter in the ledger, 0 where there is none."""
+    from delta.tables import DeltaTable
+
+    place = f"{spark_place(lake_root)}/{DELIVERIES.name}"
+    if not DeltaTable.isDeltaTable(spark, place):
+        return 0
+    row = spark.read.format("delta").load(place).selectExpr("coalesce(max(lease), 0) as lease").first()
+    return int(row["lease"]) if row else 0
 
 
 def mart_versions(spark: SparkSession, lake_root: str) -> dict[str, int | None]:
