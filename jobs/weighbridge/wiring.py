@@ -34,6 +34,8 @@ class Settings:
     s3_endpoint: str = ""
     s3_region: str = "us-east-1"
     archive: bool = True
+    notify_email: str = ""
+    notify_webhook_conn: str = ""
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str] = os.environ) -> Settings:
@@ -62,6 +64,8 @@ class Settings:
             s3_endpoint=env.get("WEIGHBRIDGE_S3_ENDPOINT", ""),
             s3_region=env.get("WEIGHBRIDGE_S3_REGION", "") or env.get("AWS_REGION", "") or cls.s3_region,
             archive=switch("WEIGHBRIDGE_ARCHIVE", cls.archive),
+            notify_email=env.get("WEIGHBRIDGE_NOTIFY_EMAIL", ""),
+            notify_webhook_conn=env.get("WEIGHBRIDGE_NOTIFY_WEBHOOK_CONN", ""),
         )
 
     def lake_root(self) -> str:

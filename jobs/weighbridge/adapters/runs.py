@@ -3,114 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal, get_args
 
+from weighbridge.billing.runs import DeliveryNote, RunRecord
 from weighbridge.errors import Refused
 from weighbridge.ports import FileStore
 
+__all__ = ["DeliveryNote", "RunRecord", "read_run", "run_key", "run_mark", "write_run"]
+
 RUNS = "_weighbridge/runs"
-
-Outcome = Literal["running", "published", "nothing_new", "refused", "failed"]
-OUTCOMES: tuple[str, ...] = get_args(Outcome)
-
-
-@dataclass(frozen=True)
-class DeliveryNote:
-    """One delivery of one billing period; `reason` says why it was refused. Period is None where not told."""
-
-    source: str
-    period: str | None
-    delivery: str | None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """What one run did. A refused run may have published others: it is red, and they are served."""
-
-    run: str
-    outcome: Outcome
-    started_at: datetime
-    finished_at: datetime | None = None
-    published: tuple[DeliveryNote, ...] = ()
-    refused: tuple[DeliveryNote, ...] = ()
-    warnings: tuple[str, ...] = ()
-    late: tuple[str, ...] = ()
-    versions: Mapping[str, int] = field(default_factory=dict)
-    error: str = ""
-
-    @property
-    def is_finished(self) -> bool:
-        """True when the run came to its own end; False for one that died, failed or still runs."""
-        return self.outcome in ("published", "nothing_new", "refused")
-
-    @property
-    def is_degraded(self) -> bool:
-        """True when a person should look although nothing was refused: warnings, or bills that are late."""
-        return bool(self.warnings or self.late)
-
-    def published_periods(self) -> list[dict[str, str | None]]:
-        """The (source, period) pairs that changed, each once, in order."""
-        pairs = dict.fromkeys((note.source, note.period) for note in self.published)
-        return [{"source": source, "period": period} for source, period in pairs]
-
-    def lines(self) -> list[str]:
-        """The record for a person: one line for each thing that was refused, is late, warned or published."""
-        return [
-            *(f"refused {_name(note)}: {note.reason}" for note in self.refused),
-            *([f"error: {self.error}"] if self.error else []),
-            *(f"late: {text}" for text in self.late),
-            *(f"warning: {text}" for text in self.warnings),
-            *(f"published {_name(note)}" for note in self.published),
-        ]
-
-    def to_json(self) -> str:
-        """The record as one JSON document; times are ISO 8601 in UTC."""
-        return json.dumps(
-            {
-                "run": self.run,
-                "outcome": self.outcome,
-                "published": [_note_to_json(note, with_reason=False) for note in self.published],
-                "refused": [_note_to_json(note, with_reason=True) for note in self.refused],
-                "warnings": list(self.warnings),
-                "late": list(self.late),
-                "versions": dict(self.versions),
-                "error": self.error,
-                "started_at": self.started_at.isoformat(),
-                "finished_at": self.finished_at.isoformat() if self.finished_at else None,
-            },
-            indent=2,
-            ensure_ascii=False,
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> RunRecord:
-        """The record in this document; unknown keys are left, a missing one is refused."""
-        try:
-            found: dict[str, Any] = json.loads(text)
-            if found["outcome"] not in OUTCOMES:
-                raise ValueError(f"outcome is {found['outcome']!r}")
-            return cls(
-                run=found["run"],
-                outcome=found["outcome"],
-                started_at=datetime.fromisoformat(found["started_at"]),
-                finished_at=datetime.fromisoformat(found["finished_at"]) if found["finished_at"] else None,
-                published=tuple(_note_from_json(note) for note in found["published"]),
-                refused=tuple(_note_from_json(note) for note in found["refused"]),
-                warnings=tuple(found["warnings"]),
-                late=tuple(found["late"]),
-                versions=dict(found["versions"]),
-                error=found.get("error", ""),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Refused(
-                f"this is no run record of ours ({error}): delete it and start the run again"
-            ) from error
 
 
 def run_key(run: str) -> str:
@@ -139,16 +40,3 @@ def run_mark(store: FileStore, run: str) -> str | None:
     """What changes whenever the record is written: tells this attempt's record from an earlier attempt's."""
     file = store.stat(run_key(run))
     return file.etag if file else None
-
-
-def _name(note: DeliveryNote) -> str:
-    return f"{note.source} {note.period or 'of unknown period'} (delivery {note.delivery or 'without a key'})"
-
-
-def _note_to_json(note: DeliveryNote, *, with_reason: bool) -> dict[str, str | None]:
-    plain = {"source": note.source, "period": note.period, "delivery": note.delivery}
-    return plain | {"reason": note.reason} if with_reason else plain
-
-
-def _note_from_json(found: Mapping[str, Any]) -> DeliveryNote:
-    return DeliveryNote(found["source"], found["period"], found["delivery"], found.get("reason", ""))
