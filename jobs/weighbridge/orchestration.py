@@ -147,7 +147,7 @@ class SparkStep(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untype
         line = cli.shell_line(self.command, arguments)
         self.log.info(line)
         try:
-            check_form(context["dag_run"].conf or {}, list(context["params"]))
+            check_form(context["dag_run"].conf or {}, list(self.dag.params))
             settings = self._prepare(shlex.split(line)[1:])
             lake = open_store(settings.lake_root(), settings)
             before = run_mark(lake, self.arguments["run"])

@@ -1,4 +1,7 @@
-"""What the night's task makes of each way in which a night can end: real spark-submit, a stand-in for the night."""
+"""What the night's task makes of each end of a night, with a stand-in for the night.
+
+Tests marked `real_spark_submit` start the JVM; the others are about what Airflow makes of an exit code.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +60,21 @@ class Night:
 
 @pytest.fixture
 def run_night(
-    attribute_costs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    request: pytest.FixtureRequest,
+    runnable: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Night]:
     """A function that runs the DAG once with the stand-in, attempt by attempt as planned."""
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
     from weighbridge import orchestration
     from weighbridge.wiring import share
 
+    if "real_spark_submit" not in request.keywords:
+        quick = [sys.executable, str(HERE / "quick_submit.py")]
+        monkeypatch.setattr(SparkSubmitHook, "_get_spark_binary_path", lambda hook: list(quick))
     (tmp_path / "jobs").mkdir()
     shutil.copy(HERE / "stand_in.py", tmp_path / "jobs" / "run.py")
     monkeypatch.setattr(orchestration, "share", lambda: tmp_path)
@@ -79,7 +91,7 @@ def run_night(
         from sqlalchemy import select
 
         monkeypatch.setenv("STAND_IN", json.dumps(plan))
-        done = attribute_costs.test(logical_date=day, run_conf=conf)
+        done = runnable.test(logical_date=day, run_conf=conf)
         tasks = {task.task_id: task for task in done.get_task_instances()}
         with create_session() as session:
             where = (AssetEvent.source_run_id == done.run_id) & (AssetEvent.timestamp >= done.start_date)
@@ -99,6 +111,7 @@ def run_night(
     return run
 
 
+@pytest.mark.real_spark_submit
 def test_a_night_that_published_is_green_and_names_its_periods_on_every_asset(run_night: Any) -> None:
     night = run_night(PUBLISHED)
     assert (night.state, night.tasks) == ("success", {"night": "success 1", "announce": "success 1"})
@@ -126,6 +139,7 @@ def test_a_night_without_news_is_green_and_sets_off_no_asset(run_night: Any) -> 
     assert night.events == []
 
 
+@pytest.mark.real_spark_submit
 def test_a_refusal_is_red_at_once_and_told_while_what_was_published_is_announced(run_night: Any) -> None:
     night = run_night(REFUSED)
     assert (night.state, night.tasks) == ("failed", {"night": "failed 1", "announce": "success 1"})
@@ -151,6 +165,7 @@ def test_an_earlier_attempts_record_never_stands_for_a_later_attempt(run_night: 
     assert (night.state, night.tasks["night"]) == ("failed", "failed 3")
 
 
+@pytest.mark.real_spark_submit
 def test_a_night_that_keeps_dying_is_red_after_three_attempts_and_told_once(run_night: Any) -> None:
     night = run_night(KILLED, CRASHED, CRASHED)
     assert (night.state, night.tasks) == ("failed", {"night": "failed 3", "announce": "skipped 1"})
