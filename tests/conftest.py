@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[1]
 
 # A test JVM lives for minutes: the second compiler would cost more than it saves.
-FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Dfile.encoding=UTF-8"
+FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the test run: ours, with Delta and Comet, on two cores."""
-    from weighbridge.wiring import Settings, build_session
+    from weighbridge.wiring import Settings, build_session, spark_conf
 
     settings = Settings.from_environment({"WEIGHBRIDGE_SPARK_MASTER": "local[2]"})
-    session = build_session(settings, {"spark.driver.extraJavaOptions": FAST_JVM})
+    flags = spark_conf(settings)["spark.driver.extraJavaOptions"] + " " + FAST_JVM
+    session = build_session(settings, {"spark.driver.extraJavaOptions": flags})
     yield session
     session.stop()
 

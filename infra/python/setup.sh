@@ -7,13 +7,14 @@ cd "$(dirname "$0")/../.."
 PYTHON=${PYTHON:-python3}
 VENV=.venv
 
+mkdir -p build
 say() { printf 'setup: %s\n' "$*" >&2; }
 stop() { say "$*"; exit 2; }
 as_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 # Two runs at once take turns.
 if command -v flock >/dev/null; then
-  mkdir -p build && exec 9>build/setup.lock
+  exec 9>build/setup.lock
   flock -n 9 || { say "another setup is running here; waiting for it"; flock 9; }
 fi
 
@@ -68,15 +69,16 @@ install_project() {
   rm -rf "$VENV"/lib/python3.*/site-packages/weighbridge # a wheel's copy of dags/, models/, sql/: here they are at hand
 }
 
-java_major() {
+java_version() {
   local java="java"
   [ -z "${JAVA_HOME:-}" ] || java="$JAVA_HOME/bin/java"
-  "$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1
+  "$java" -version 2>&1 | sed -n 's/.*version "\([0-9.+_-]*\)".*/\1/p' | head -1
 }
 
 need_java() {
   local major
-  major=$(java_major)
+  major=$(java_version)
+  major=${major%%.*}
   [ "${major:-0}" -lt 17 ] || return 0
   local way="install a Java 17 runtime (Debian and Ubuntu: apt-get install openjdk-17-jre-headless, or openjdk-21-jre-headless) or point JAVA_HOME at one"
   if as_root_with_apt && [ -z "${JAVA_HOME:-}" ]; then
@@ -84,6 +86,12 @@ need_java() {
   else
     stop "Java 17 or newer is needed and ${major:-none} was found: $way"
   fi
+}
+
+archive_classes() {
+  say "an archive of Spark's classes, so that every later start is quicker (half a minute, once)"
+  "$VENV/bin/python" infra/spark/archive_classes.py >build/archive_classes.log 2>&1 ||
+    say "no archive could be made (build/archive_classes.log says why); everything works without, only slower"
 }
 
 new_enough "$VENV/bin/python" || make_venv
@@ -97,3 +105,6 @@ unchanged project "$project" || { install_project && done_with project "$project
 
 need_java
 "$VENV/bin/weighbridge" jars >&2
+
+classes=$(cat requirements.lock infra/spark/jars.lock infra/spark/archive_classes.py - <<<"$python $(java_version)" | sha256sum)
+unchanged classes "$classes" || { archive_classes && done_with classes "$classes"; }
