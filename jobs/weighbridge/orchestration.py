@@ -213,18 +213,16 @@ class SparkStep(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untype
             self.log.info(text)
         if found == "done":
             return
-        reasons = (
-            "; ".join(text for text in record.lines() if text.startswith(("refused", "error")))
-            if record
-            else ""
-        )
+        reasons = "; ".join(record.reasons()) if record else ""
         if found == "refused":
             raise AirflowFailException(
-                f"{reasons or 'refused before it could say why in the lake: see the last lines above'}. "
+                f"{reasons or 'refused before it could say why in the lake: see the lines above'}. "
                 "Running it again cannot help: replace what was refused, or 'weighbridge dismiss' it"
             ) from crash
         state = f"a run record that says '{record.outcome}'" if record else "no run record"
-        raise AirflowException(f"ended with exit code {exit_code} and {state}; {reasons or crash}") from crash
+        raise AirflowException(
+            f"ended with exit code {exit_code} and {state}: {reasons or 'see the lines above'}"
+        ) from crash
 
 
 class Announce(BaseOperator):  # type: ignore[misc]  # Airflow is untyped here

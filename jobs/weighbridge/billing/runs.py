@@ -54,11 +54,15 @@ class RunRecord:
         pairs = dict.fromkeys((note.source, note.period) for note in self.published)
         return [{"source": source, "period": period} for source, period in pairs]
 
+    def reasons(self) -> list[str]:
+        """Why the run is red: one line for each refused delivery, and the error that ended it."""
+        refused = [f"refused {_name(note)}: {note.reason}" for note in self.refused]
+        return refused + ([f"error: {self.error}"] if self.error else [])
+
     def lines(self) -> list[str]:
         """The record for a person: one line for each thing that was refused, is late, warned or published."""
         return [
-            *(f"refused {_name(note)}: {note.reason}" for note in self.refused),
-            *([f"error: {self.error}"] if self.error else []),
+            *self.reasons(),
             *(f"late: {text}" for text in self.late),
             *(f"warning: {text}" for text in self.warnings),
             *(f"published {_name(note)}" for note in self.published),

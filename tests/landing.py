@@ -1,0 +1,46 @@
+"""A small place to run nights in: a lake, a policy with one source, and sample bills that land."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import files
+from pathlib import Path
+
+from weighbridge.cli import run
+
+PERIOD = "2026-11"
+ROWS = 300
+
+
+class Landing:
+    """A folder with `lake`, `policy` and the landing place of the source aws-main."""
+
+    def __init__(self, home: Path) -> None:
+        """Copies the example policy and names one source in it."""
+        self.home = home
+        self.bills = home / "bills" / "aws-main"
+        self.bills.mkdir(parents=True)
+        policy = home / "policy"
+        shutil.copytree(str(files("weighbridge") / "policy"), policy)
+        (policy / "sources.yaml").write_text(
+            "sources:\n"
+            "  - name: aws-main\n"
+            "    provider: AWS\n"
+            '    payer_account: "100000000001"\n'
+            "    format: cur-2.0\n"
+            f"    landing: {self.bills}\n"
+        )
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What a process needs to work here."""
+        return {
+            "WEIGHBRIDGE_LAKE": str(self.home / "lake"),
+            "WEIGHBRIDGE_POLICY": str(self.home / "policy"),
+            "WEIGHBRIDGE_SPARK_DRIVER_MEMORY": "1g",
+        }
+
+    def deliver(self, *, again: bool = False) -> Path:
+        """A sample bill lands, the second delivery with `again`; its first part."""
+        answer = run("sample-bill", format="cur2", rows=ROWS, period=PERIOD, out=self.bills, again=again)
+        return Path(answer.data["files"][0]["path"])
