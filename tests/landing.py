@@ -6,7 +6,8 @@ import shutil
 from importlib.resources import files
 from pathlib import Path
 
-from weighbridge.cli import run
+from weighbridge.cli import run, to_json
+from weighbridge.policies import RULE_COLUMNS
 
 PERIOD = "2026-11"
 ROWS = 300
@@ -16,8 +17,9 @@ class Landing:
     """A folder with `lake`, `policy` and the landing place of the source aws-main."""
 
     def __init__(self, home: Path) -> None:
-        """Copies the example policy and names one source in it."""
+        """Copies the example policy, and names one source and one business line in it."""
         self.home = home
+        self.told = ""  # what `sample-bill` said of the last delivery, as JSON
         self.bills = home / "bills" / "aws-main"
         self.bills.mkdir(parents=True)
         policy = home / "policy"
@@ -29,6 +31,11 @@ class Landing:
             '    payer_account: "100000000001"\n'
             "    format: cur-2.0\n"
             f"    landing: {self.bills}\n"
+        )
+        rule = dict.fromkeys(RULE_COLUMNS, "")
+        rule |= {"rule_id": "ads-tag", "kind": "tag", "match": "ads", "business_line": "Advertising"}
+        (policy / "business_lines.csv").write_text(
+            ",".join(RULE_COLUMNS) + "\n" + ",".join(rule[column] for column in RULE_COLUMNS) + "\n"
         )
 
     @property
@@ -43,4 +50,5 @@ class Landing:
     def deliver(self, *, again: bool = False) -> Path:
         """A sample bill lands, the second delivery with `again`; its first part."""
         answer = run("sample-bill", format="cur2", rows=ROWS, period=PERIOD, out=self.bills, again=again)
+        self.told = to_json(answer.data)
         return Path(answer.data["files"][0]["path"])

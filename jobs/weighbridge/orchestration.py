@@ -38,7 +38,7 @@ from weighbridge.billing.runs import Notice, RunRecord, notice, verdict
 from weighbridge.errors import Refused, WeighbridgeError
 from weighbridge.ports import FileStore
 from weighbridge.tables import CHARGES, DAILY_COSTS, MARTS
-from weighbridge.wiring import Settings, share, spark_conf
+from weighbridge.wiring import Settings, load_policy, share, spark_conf
 
 # One slot: two nights at once would only wait for each other's lease. Made by `airflow pools set spark 1`.
 SPARK_POOL = "spark"
@@ -149,6 +149,8 @@ class SparkStep(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untype
         try:
             check_form(context["dag_run"].conf or {}, list(self.dag.params))
             settings = self._prepare(shlex.split(line)[1:])
+            if arguments.get("source"):
+                load_policy(settings).source(arguments["source"])
             lake = open_store(settings.lake_root(), settings)
             before = run_mark(lake, self.arguments["run"])
         except Refused as error:

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from landing import Landing
+
 HERE = Path(__file__).parent
 DAY = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -81,7 +83,8 @@ def run_night(
     told: list[Any] = []
     monkeypatch.setattr(orchestration, "_by_email", lambda news, settings, context: told.append(news))
     monkeypatch.setenv("WEIGHBRIDGE_NOTIFY_EMAIL", "finance@example.com")
-    monkeypatch.setenv("WEIGHBRIDGE_LAKE", str(tmp_path / "lake"))
+    for name, value in Landing(tmp_path).env.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("STAND_IN_HOME", str(tmp_path))
     monkeypatch.setenv("STAND_IN_JOBS", str(share() / "jobs"))
 
@@ -196,6 +199,10 @@ def test_the_form_reads_one_past_period_again_and_has_no_day(run_night: Any) -> 
     [
         ({"sorce": "aws-main"}, "the form has no field sorce; it has source, period"),
         ({"source": "aws-main"}, "give both source and period"),
+        (
+            {"source": "aws-typo", "period": "2026-03"},
+            "no source 'aws-typo' in policy/sources.yaml; known: aws-main",
+        ),
     ],
 )
 def test_a_wrong_form_is_refused_before_spark_starts(run_night: Any, conf: dict[str, str], says: str) -> None:
