@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.tables import CHARGES, DAILY_COSTS, DELIVERIES, TABLES, Table
@@ -126,3 +127,11 @@ class CostLake:
     def costs(self, *rows: dict[str, Any], source: str = "aws", period: str = "2026-10") -> int:
         """Replaces (source, billing period) in daily_costs."""
         return self.replace(DAILY_COSTS, list(rows), f"source = '{source}' AND billing_period = '{period}'")
+
+    def make_marts(self) -> None:
+        """Makes every mart anew without its tests, which are test_marts.py's matter."""
+        from weighbridge.adapters.marts import register, run_dbt
+
+        register(self.spark, self.root)
+        results = run_dbt(Path(__file__).parents[1], ["run"], {"lake": self.root})
+        assert {str(result.status) for result in results} == {"success"}

@@ -1,7 +1,8 @@
-{# Tests that marts share. One query for each mart: a night pays for every query. #}
+{# The test that marts share: one query for each, since a night pays for every query. #}
 
-{% test is_keyed_by(model, key, always_there=[]) %}
-    {# Rows that share their key with another, and rows without a value where one must stand. Null is a value here. #}
+{% test is_keyed_by(model, key, always_there=[], one_of={}) %}
+    {# Rows that share their key with another, rows without a value where one must stand, and key columns with a
+       value that is none of those known. Null is a value of a key here. #}
     select
         {{ key | join(", ") }},
         count(*) as how_many
@@ -13,13 +14,7 @@
         {%- for column in always_there %}
         or count({{ column }}) < count(*)
         {%- endfor %}
-{% endtest %}
-
-{% test is_one_of(model, column_name, values) %}
-    {# Rows with a value that is none of these; null passes. #}
-    select {{ column_name }}
-    from {{ model }}
-    where
-        {{ column_name }} not in ({% for value in values %}'{{ value }}'{% if not loop.last %}, {% endif %}{% endfor %})
-        and ({{ in_periods() }})
+        {%- for column, values in one_of.items() %}
+        or {{ column }} not in ('{{ values | join("', '") }}')
+        {%- endfor %}
 {% endtest %}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cost_lake import CostLake, charge, daily_cost, delivery
-from weighbridge.adapters.marts import build_marts
 from weighbridge.tables import CHARGES, DAILY_COSTS, DELIVERIES, MARTS, MEASURES
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CostL
         made.costs(daily_cost(billing_period="2026-11", environment=None), period="2026-11")
         made.replace(CHARGES, [charge(**amounts), charge(x_row=2, billing_currency="EUR", x_delivery=run)])
     made.replace(DELIVERIES, [delivery(versions={"charges": 2})])
-    result = build_marts(spark, made.root, PROJECT, None, "")
-    assert result.ok, result.failures
+    made.make_marts()
     return made
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from cost_lake import CostLake, charge, daily_cost, delivery, unattributed
 from weighbridge.adapters.answers import ask
-from weighbridge.adapters.marts import build_marts, mart_versions
+from weighbridge.adapters.marts import mart_versions
 from weighbridge.cli import run
 from weighbridge.errors import Refused
 from weighbridge.finance.export import is_money
@@ -42,8 +42,7 @@ def night(lake: CostLake, day: int, name: str, effective: Decimal) -> dict[str, 
         charge(x_row=9, x_delivery=name, x_business_line="Search", x_model_version=None),
     ]
     versions = {"charges": lake.replace(CHARGES, lines), "daily_costs": costs}
-    result = build_marts(lake.spark, lake.root, PROJECT, [("aws", "2026-10")], json.dumps({"run": name}))
-    assert result.ok, result.failures
+    lake.make_marts()
     versions |= {mart: version or 0 for mart, version in mart_versions(lake.spark, lake.root).items()}
     recorded = datetime.datetime(2026, 11, day, 3, tzinfo=datetime.UTC)
     return delivery(delivery=name, recorded_at=recorded, versions=versions)

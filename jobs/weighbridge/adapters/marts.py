@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.errors import Refused, WeighbridgeError
+from weighbridge.errors import LeaseLost, Refused, WeighbridgeError
 from weighbridge.tables import DAILY_COSTS, DELIVERIES, MARTS, TABLES
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ PERIOD = re.compile(r"\d{4}-\d{2}")
 
 # Every commit of the build carries the run's metadata; the mart's own txnAppId is set by its materialization.
 METADATA_CONF = "spark.databricks.delta.commitInfo.userMetadata"
+ADAPTIVE_CONF = "spark.sql.adaptive.enabled"
 TXN_CONFS = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
 
 
@@ -46,15 +47,16 @@ def build_marts(
 ) -> MartsResult:
     """Builds and tests every mart for these (source, billing period) pairs, or for all where None.
 
-    Each mart becomes one commit with `metadata`. No pair at all builds nothing. A model or test that fails is
-    in the result; what is not a source's name or a month is Refused, what dbt itself cannot do is an error.
+    Each mart becomes one commit with `metadata`; one lease serves one build. No pair at all builds nothing.
+    A model or test that fails is in the result; what is not a source's name or a month is Refused; LeaseLost
+    where a newer lease has built; what dbt itself cannot do is an error.
     """
     started = time.monotonic()
     if periods is not None and not periods:
         return MartsResult(True, [], 0.0)
     register(spark, lake_root)
     variables = {"lake": spark_place(lake_root), "periods": checked(periods), "lease": lease}
-    with _commit_metadata(spark, metadata):
+    with _conf(spark, metadata):
         # A night does not prove the models' logic again: their unit tests run with the project's own tests.
         results = run_dbt(project, ["build", "--exclude-resource-type", "unit_test"], variables)
         failures = [
@@ -62,6 +64,8 @@ def build_marts(
             for result in results
             if str(result.status) in ("error", "fail", "runtime error")
         ]
+    if lease is not None:
+        _refuse_stale_writer(spark, lake_root, lease)
     return MartsResult(not failures, failures, time.monotonic() - started)
 
 
@@ -73,12 +77,17 @@ def refresh_marts(
     metadata: str,
     lease: int | None = None,
 ) -> MartsResult:
-    """`build_marts`; where anything fails, every mart is brought back to its version before."""
+    """`build_marts`; where anything fails, every mart is brought back to its version before.
+
+    Not where a newer writer has built: its marts stay as they are.
+    """
     if periods is not None and not periods:
         return MartsResult(True, [], 0.0)
     before = mart_versions(spark, lake_root)
     try:
         result = build_marts(spark, lake_root, project, periods, metadata, lease)
+    except LeaseLost:
+        raise
     except Exception:
         restore_marts(spark, lake_root, before, metadata)
         raise
@@ -146,7 +155,7 @@ def restore_marts(
     from delta.tables import DeltaTable
 
     now = mart_versions(spark, lake_root)
-    with _commit_metadata(spark, metadata):
+    with _conf(spark, metadata):
         for mart in MARTS:
             before = versions.get(mart)
             if now[mart] == before:
@@ -241,13 +250,33 @@ def _remove(spark: SparkSession, lake_root: str, mart: str) -> None:
     place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(place, True)
 
 
+def _refuse_stale_writer(spark: SparkSession, lake_root: str, lease: int) -> None:
+    """Raises LeaseLost where a mart knows a newer lease: Delta dropped our commit without a word."""
+    jvm: Any = spark._jvm
+    for mart in MARTS:
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            spark._jsparkSession, f"{spark_place(lake_root)}/{mart}"
+        )
+        writers = log.unsafeVolatileSnapshot().transactions()
+        if writers.contains(mart) and writers.apply(mart) > lease:
+            raise LeaseLost(f"{mart}: a newer writer (lease {writers.apply(mart)}) came before lease {lease}")
+
+
 @contextlib.contextmanager
-def _commit_metadata(spark: SparkSession, metadata: str) -> Iterator[None]:
-    """Within, every commit of this session carries `metadata`; afterwards nothing of it is left."""
-    if metadata:
-        spark.conf.set(METADATA_CONF, metadata)
+def _conf(spark: SparkSession, metadata: str) -> Iterator[None]:
+    """Within, every commit of this session carries `metadata`; afterwards the session is as it was.
+
+    On one machine dbt's many small queries also go without adaptive execution, which re-plans each of their
+    stages: it took a third of a build's CPU-seconds. On a cluster it stays, to join small partitions.
+    """
+    wanted = {METADATA_CONF: metadata} if metadata else {}
+    if str(spark.sparkContext.master).startswith("local"):
+        wanted[ADAPTIVE_CONF] = "false"
+    before = {conf: spark.conf.get(conf, None) for conf in (METADATA_CONF, ADAPTIVE_CONF, *TXN_CONFS)}
     try:
+        for conf, value in wanted.items():
+            spark.conf.set(conf, value)
         yield
     finally:
-        for conf in (METADATA_CONF, *TXN_CONFS):
-            spark.conf.unset(conf)
+        for conf, earlier in before.items():
+            spark.conf.unset(conf) if earlier is None else spark.conf.set(conf, earlier)
