@@ -44,7 +44,6 @@ class Landing:
         return {
             "WEIGHBRIDGE_LAKE": str(self.home / "lake"),
             "WEIGHBRIDGE_POLICY": str(self.home / "policy"),
-            "WEIGHBRIDGE_SPARK_DRIVER_MEMORY": "1g",
         }
 
     def deliver(self, *, again: bool = False) -> Path:

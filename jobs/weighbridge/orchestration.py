@@ -91,7 +91,7 @@ def form(name: str) -> dict[str, Param]:
 
 
 def spark_step(command: str, **arguments: str) -> SparkStep:
-    """A task that runs one weighbridge command by spark-submit; an argument that renders empty is left."""
+    """A task that runs one weighbridge command by spark-submit, without arguments that render empty."""
     return SparkStep(task_id=command.replace("-", "_"), command=command, arguments=arguments)
 
 

@@ -166,6 +166,7 @@ def test_an_earlier_attempts_record_never_stands_for_a_later_attempt(run_night: 
     published_then_crashed = {**PUBLISHED, "exit": 1}
     night = run_night(published_then_crashed, DIED_BEFORE_A_RECORD, SAID_NOTHING)
     assert (night.state, night.tasks["night"]) == ("failed", "failed 3")
+    assert [news.outcome for news in night.told] == ["failed"]
 
 
 @pytest.mark.real_spark_submit

@@ -150,7 +150,8 @@ def notice(what: str, run: str, record: RunRecord | None, link: str, error: str 
     elif what == "late":
         outcome = "is late"
     else:
-        outcome = record.outcome if record and record.is_finished else "failed"
+        # A record of an earlier attempt may say "published"; the run is red all the same.
+        outcome = "refused" if record and record.outcome == "refused" else "failed"
         lines = lines or [error or "it ended without saying why: see its log"]
     return Notice(run, outcome, tuple(line[:500] for line in lines[:30]), link)
 
