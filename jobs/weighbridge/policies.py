@@ -154,7 +154,9 @@ def _text(files: Mapping[str, bytes], name: str) -> str:
     try:
         return files[name].decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PolicyRefused(f"policy/{name} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+        raise PolicyRefused(
+            f"policy/{name} is not UTF-8 text ({error.reason} at byte {error.start})"
+        ) from None
 
 
 def _yaml(files: Mapping[str, bytes], name: str) -> Mapping[str, Any]:
@@ -181,14 +183,20 @@ def _read_sources(data: Mapping[str, Any]) -> tuple[Source, ...]:
         if not isinstance(entry, dict):
             raise PolicyRefused(f"{where} is not a mapping")
         _only(Source.__dataclass_fields__, entry, where)
-        missing = [key for key in ("name", "provider", "landing", "payer_account", "format") if not entry.get(key)]
+        missing = [
+            key for key in ("name", "provider", "landing", "payer_account", "format") if not entry.get(key)
+        ]
         if missing:
             raise PolicyRefused(f"{where} lacks '{missing[0]}'")
-        texts = {key: str(value) for key, value in entry.items() if key != "keep_tag_keys" and value is not None}
+        texts = {
+            key: str(value) for key, value in entry.items() if key != "keep_tag_keys" and value is not None
+        }
         if not NAME.match(texts["name"]):
             raise PolicyRefused(f"{where}: name '{texts['name']}' must match {NAME.pattern}")
         if "currency" in texts and not CURRENCY.match(texts["currency"]):
-            raise PolicyRefused(f"{where}: currency '{texts['currency']}' is not a three-letter ISO 4217 code")
+            raise PolicyRefused(
+                f"{where}: currency '{texts['currency']}' is not a three-letter ISO 4217 code"
+            )
         if texts["name"] in {source.name for source in sources}:
             raise PolicyRefused(f"{where}: the name '{texts['name']}' is used twice")
         keep = entry.get("keep_tag_keys")
@@ -263,7 +271,9 @@ def _read_rule(row: Mapping[str, str | None], where: str, tags: TagPolicy) -> Li
         except ValueError:
             raise PolicyRefused(f"{where}: {key} '{cells[key]}' is not a date like 2026-01-31") from None
     if days["valid_from"] and days["valid_to"] and days["valid_from"] > days["valid_to"]:
-        raise PolicyRefused(f"{where}: valid_from {days['valid_from']} lies after valid_to {days['valid_to']}")
+        raise PolicyRefused(
+            f"{where}: valid_from {days['valid_from']} lies after valid_to {days['valid_to']}"
+        )
     match = tags.meant(cells["match"]) if cells["kind"] == "tag" else cells["match"]
     texts = {key: cells[key] for key in ("rule_id", "kind", "business_line", "owner", "email", "cost_centre")}
     return LineRule(match=match, valid_from=days["valid_from"], valid_to=days["valid_to"], **texts)
@@ -286,7 +296,9 @@ def _refuse_ambiguity(rules: list[LineRule]) -> None:
             if rule.kind != other.kind or not _overlap(rule, other):
                 continue
             both_match = (
-                patterns_meet(rule.match, other.match) if rule.kind == "resource" else rule.match == other.match
+                patterns_meet(rule.match, other.match)
+                if rule.kind == "resource"
+                else rule.match == other.match
             )
             if both_match:
                 raise PolicyRefused(

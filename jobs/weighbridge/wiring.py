@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,10 @@ from weighbridge.errors import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from weighbridge.adapters.lake import DeltaLake
+    from weighbridge.policies import Policy
+    from weighbridge.ports import FileStore
 
 DATABASE = "weighbridge"
 COMET_JAR = "comet-spark-spark4.1_2.13"
@@ -207,7 +210,7 @@ def build_session(settings: Settings, extra: Mapping[str, str] | None = None) ->
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    conf = spark_conf(settings) | dict(extra or {})
+    conf: dict[str, str | bool | int | float | None] = {**spark_conf(settings), **(extra or {})}
     builder = SparkSession.builder.config(map=conf)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit the master is already chosen
         builder = builder.master(settings.spark_master)
@@ -216,8 +219,53 @@ def build_session(settings: Settings, extra: Mapping[str, str] | None = None) ->
         found = session.conf.get(key, wanted) or wanted
         if found.lower() != wanted:
             session.stop()
-            raise Refused(f"{key} is {found}: damaged bill files would be skipped in silence; set it to {wanted}")
+            raise Refused(
+                f"{key} is {found}: damaged bill files would be skipped in silence; set it to {wanted}"
+            )
     return session
 
 
-S3_PLACE = re.compile(r"^s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?$")
+def load_policy(settings: Settings) -> Policy:
+    """The policy that WEIGHBRIDGE_POLICY names, typed and checked."""
+    from weighbridge.adapters.files import open_store
+    from weighbridge.policies import read_policy
+
+    if not settings.policy:
+        raise Refused(
+            "WEIGHBRIDGE_POLICY is not set: name a folder or s3:// prefix with sources.yaml, tags.yaml and "
+            f"business_lines.csv; {Path(__file__).parent / 'policy'} is an example to copy"
+        )
+    store = open_store(settings.policy, settings)
+    return read_policy({file.key: store.read(file.key) for file in store.list() if "/" not in file.key})
+
+
+def lake_store(settings: Settings) -> FileStore:
+    """The place of the lake, made where it is a folder that does not exist yet."""
+    from weighbridge.adapters.files import open_store
+
+    root = settings.lake_root()
+    if not is_s3(root):
+        Path(root).mkdir(parents=True, exist_ok=True)
+    return open_store(root, settings)
+
+
+def open_lake(settings: Settings, spark: SparkSession) -> DeltaLake:
+    """The lake, its tables made where missing and known to the session."""
+    from weighbridge.adapters.lake import DeltaLake
+
+    lake = DeltaLake(spark, lake_store(settings), storage_options(settings))
+    lake.open()
+    return lake
+
+
+def storage_options(settings: Settings) -> dict[str, str]:
+    """What delta-rs needs for the lake's store; its credentials come from the environment, as Spark's do."""
+    if not is_s3(settings.lake):
+        return {}
+    options = {"AWS_REGION": settings.s3_region, "aws_conditional_put": "etag"}
+    if settings.s3_endpoint:
+        options |= {
+            "AWS_ENDPOINT_URL": settings.s3_endpoint,
+            "AWS_ALLOW_HTTP": str(not settings.s3_endpoint.startswith("https")).lower(),
+        }
+    return options

@@ -1,16 +1,17 @@
-"""The lake: Delta tables at fixed places, their commits and versions. Spark writes; charges are published by pointer."""
+"""The lake: Delta tables at fixed places, their commits and versions; charges are published by pointer."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
 
+from weighbridge.adapters.files import local_copy
+from weighbridge.billing.lake import Commit, StagedFile
 from weighbridge.billing.ledger import LedgerRow
 from weighbridge.errors import LakeTooNew, Unavailable
 from weighbridge.ports import FileStore
@@ -21,25 +22,6 @@ if TYPE_CHECKING:
 
 MARKER = "_weighbridge/lake.json"
 DATABASE = "weighbridge"
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One commit of a table that carries our metadata."""
-
-    table: str
-    version: int
-    metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class StagedFile:
-    """One Parquet file written under the charges table's folder and not yet part of it."""
-
-    path: str
-    bytes: int
-    modified_ms: int
-    rows: int
 
 
 class DeltaLake:
@@ -74,7 +56,9 @@ class DeltaLake:
         if self.version(table.name) is None:
             self._create(table)
         elif not self.spark.catalog.tableExists(f"{DATABASE}.{table.name}"):
-            self.spark.catalog.createTable(f"{DATABASE}.{table.name}", path=self.path(table.name), source="delta")
+            self.spark.catalog.createTable(
+                f"{DATABASE}.{table.name}", path=self.path(table.name), source="delta"
+            )
 
     def _create(self, table: Table) -> None:
         from delta.tables import DeltaTable as SparkDeltaTable
@@ -163,8 +147,8 @@ class DeltaLake:
         for file in self.store.list(folder + "/"):
             if not file.key.endswith(".parquet"):
                 continue
-            with self.store.open(file.key) as opened:
-                rows = pq.ParquetFile(opened).metadata.num_rows
+            with local_copy(self.store, file.key) as copy:
+                rows = pq.ParquetFile(copy).metadata.num_rows
             relative = file.key.removeprefix(CHARGES.name + "/")
             staged.append(StagedFile(relative, file.bytes, int(file.modified.timestamp() * 1000), rows))
         return staged
@@ -183,10 +167,14 @@ class DeltaLake:
         app_id = transaction_id(CHARGES.name, source, period)
         last = table.transaction_version(app_id)
         if last is not None and last >= lease:
-            raise Unavailable(f"{app_id}: a newer writer (lease {last}) has committed; this one holds {lease}")
+            raise Unavailable(
+                f"{app_id}: a newer writer (lease {last}) has committed; this one holds {lease}"
+            )
         values = {"x_source": source, "x_billing_period": period}
         adds = [
-            AddAction(file.path, file.bytes, values, file.modified_ms, True, json.dumps({"numRecords": file.rows}))
+            AddAction(
+                file.path, file.bytes, values, file.modified_ms, True, json.dumps({"numRecords": file.rows})
+            )
             for file in files
         ]
         properties = CommitProperties(
@@ -204,7 +192,9 @@ class DeltaLake:
                 commit_properties=properties,
             )
         except CommitFailedError as error:
-            raise Unavailable(f"charges of {source} {period}: another writer committed first ({error})") from error
+            raise Unavailable(
+                f"charges of {source} {period}: another writer committed first ({error})"
+            ) from error
         return self._own_commit(CHARGES.name, metadata)
 
     def replace_period(

@@ -37,6 +37,17 @@ ATTRIBUTION_COLUMNS = (
 )
 
 ABSENT = "-"
+KEY_SEPARATOR = "\u001f"
+
+# AWS writes these as rows of their own, beside the usage that they discount, and never with tags.
+DISCOUNT_LINE_ITEM_TYPES = (
+    "BundledDiscount",
+    "Discount",
+    "EdpDiscount",
+    "PrivateRateDiscount",
+    "RiVolumeDiscount",
+    "SppDiscount",
+)
 
 
 def keys_by_dimension(present: Iterable[str], policy: Policy) -> dict[str, list[str]]:
@@ -57,7 +68,9 @@ def keys_by_dimension(present: Iterable[str], policy: Policy) -> dict[str, list[
 def segment_starts(rules: Sequence[LineRule], first_day: date, last_day: date) -> list[date]:
     """First days of the stretches between two days on which no rule's validity changes; first_day leads."""
     changes = {rule.valid_from for rule in rules if rule.valid_from}
-    changes |= {rule.valid_to + timedelta(days=1) for rule in rules if rule.valid_to and rule.valid_to < date.max}
+    changes |= {
+        rule.valid_to + timedelta(days=1) for rule in rules if rule.valid_to and rule.valid_to < date.max
+    }
     return [first_day, *sorted(day for day in changes if first_day < day <= last_day)]
 
 
@@ -74,7 +87,9 @@ def with_attribution_keys(
     uses_resources = any(rule.kind == "resource" for rule in policy.rules)
     segment = F.lit(0)
     for number, start in enumerate(segments[1:], start=1):
-        segment = F.when(F.col("charge_period_start") >= F.lit(start).cast("timestamp"), number).otherwise(segment)
+        segment = F.when(F.col("charge_period_start") >= F.lit(start).cast("timestamp"), number).otherwise(
+            segment
+        )
     return lines.select(
         "*",
         *[
@@ -86,7 +101,7 @@ def with_attribution_keys(
         segment.alias("key_segment"),
         F.coalesce(F.size(tags) > 0, F.lit(False)).alias("key_tagged"),
         _any(declares).alias("key_declares"),
-        F.col("x_untaggable").alias("key_untaggable"),
+        cannot_carry_a_tag().alias("key_untaggable"),
     )
 
 
@@ -122,14 +137,29 @@ def attribute_sets(sets: DataFrame, policy: Policy, segments: Sequence[date]) ->
 def attribute_lines(keyed: DataFrame, owners: DataFrame) -> DataFrame:
     """Bill lines with their owner; the key columns are gone. One row per bill line; unknown owners stay."""
     joined = keyed.join(owners, on=list(KEY_COLUMNS), how="left")
-    return joined.drop(*KEY_COLUMNS, "x_untaggable")
+    return joined.drop(*KEY_COLUMNS)
+
+
+def cannot_carry_a_tag() -> Column:
+    """True for a row whose provider gives it no tags whatever was tagged: a discount row of CUR, a FOCUS credit."""
+    by_type = F.col("x_line_item_type").isin(*DISCOUNT_LINE_ITEM_TYPES)
+    by_category = F.col("x_line_item_type").isNull() & (F.col("charge_category") == "Credit")
+    return F.coalesce(by_type | by_category, F.lit(False))
+
+
+def present_keys(lines: DataFrame) -> set[str]:
+    """Every tag key that occurs on these lines."""
+    sets = lines.select(F.array_join(F.map_keys("tags"), KEY_SEPARATOR).alias("keys")).distinct().collect()
+    return {key for row in sets if row["keys"] for key in row["keys"].split(KEY_SEPARATOR)}
 
 
 def _owned(matched: DataFrame, policy: Policy) -> DataFrame:
     resource_lines = F.lit(None).cast("string")
     for rule in policy.rules:
         if rule.kind == "resource":
-            resource_lines = F.when(F.col("resource_rule") == rule.rule_id, rule.business_line).otherwise(resource_lines)
+            resource_lines = F.when(F.col("resource_rule") == rule.rule_id, rule.business_line).otherwise(
+                resource_lines
+            )
     line = F.coalesce(F.col("tag_line"), resource_lines, F.col("account_line"))
     reason = (
         F.when(line.isNotNull(), F.lit(None).cast("string"))
@@ -165,7 +195,9 @@ def _rules_frame(sets: DataFrame, policy: Policy, segments: Sequence[date], kind
         for number, start in enumerate(segments)
         if rule.covers(start)
     ]
-    return sets.sparkSession.createDataFrame(rows, "match string, segment int, business_line string, rule_id string")
+    return sets.sparkSession.createDataFrame(
+        rows, "match string, segment int, business_line string, rule_id string"
+    )
 
 
 def _spellings(rule: LineRule, policy: Policy) -> list[str]:
