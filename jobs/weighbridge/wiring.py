@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,6 +209,9 @@ def build_session(settings: Settings, extra: Mapping[str, str] | None = None) ->
     """The one Spark session of this process. A session that would hide damaged files is refused."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # PySpark hands timestamps out in the zone of the machine, whatever the session's is.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     from pyspark.sql import SparkSession
 
     conf: dict[str, str | bool | int | float | None] = {**spark_conf(settings), **(extra or {})}
