@@ -43,9 +43,7 @@ class Table:
     @property
     def ddl(self) -> str:
         """Columns as a Spark DDL string, without comments: what a DataFrame must have to be written."""
-        return ", ".join(
-            f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns
-        )
+        return ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns)
 
 
 def _amount(name: str, says: str) -> Column:
@@ -78,7 +76,9 @@ CHARGES = Table(
         _text("x_source", "Name of the source in policy/sources.yaml", nullable=False),
         _text("x_billing_period", "Month of the bill, YYYY-MM", nullable=False),
         _text("x_delivery", "Delivery that brought this row; key of `deliveries`", nullable=False),
-        Column("x_part", "int", "Which file of the delivery, in the manifest's order, from 1", nullable=False),
+        Column(
+            "x_part", "int", "Which file of the delivery, in the manifest's order, from 1", nullable=False
+        ),
         Column("x_row", "bigint", "Which row of that file, from 1, the header not counted", nullable=False),
         _text("provider_name", "Who made the service available: AWS, Microsoft, Google Cloud, …"),
         _text("publisher_name", "Who made the service"),
@@ -88,9 +88,13 @@ CHARGES = Table(
         _text("billing_account_name", "Payer account's name"),
         _text("sub_account_id", "Account, subscription or project that used the service"),
         _text("sub_account_name", "Its name"),
-        Column("billing_period_start", "timestamp", "Begin of the bill's month, UTC, inclusive", nullable=False),
+        Column(
+            "billing_period_start", "timestamp", "Begin of the bill's month, UTC, inclusive", nullable=False
+        ),
         Column("billing_period_end", "timestamp", "End of the bill's month, UTC, exclusive"),
-        Column("charge_period_start", "timestamp", "Begin of what is charged, UTC, inclusive", nullable=False),
+        Column(
+            "charge_period_start", "timestamp", "Begin of what is charged, UTC, inclusive", nullable=False
+        ),
         Column("charge_period_end", "timestamp", "End of what is charged, UTC, exclusive"),
         *_MONEY,
         _text("billing_currency", "ISO 4217 code of the four costs", nullable=False),
@@ -134,7 +138,9 @@ CHARGES = Table(
         _text("x_model_version", "Model version by tag; null where no tag says"),
         _text("x_environment", "Environment by tag; null where no tag says"),
         _text("x_tenant", "Tenant by tag; null where no tag says"),
-        _text("x_attribution_state", "declared (by tag), inherited (by resource or account) or missing", False),
+        _text(
+            "x_attribution_state", "declared (by tag), inherited (by resource or account) or missing", False
+        ),
         _text("x_unattributed_reason", "no_tag, key_absent, unknown_value or untaggable_discount; else null"),
         _text("x_rule_id", "Rule of policy/business_lines.csv that chose the business line"),
         _text("x_policy_digest", "sha256 of the policy that attributed this row", nullable=False),
@@ -207,7 +213,11 @@ DELIVERIES = Table(
         _text("billing_period", "Month of the bill, YYYY-MM; null where it could not be told"),
         _text("format", "Format and version, for example cur-2.0 or focus-1.2"),
         _text("manifest", "Where the manifest (or the loose file) lay"),
-        _text("manifest_digest", "sha256 of the manifest, or of the loose file and its given time", nullable=False),
+        _text(
+            "manifest_digest",
+            "sha256 of the manifest, or of the loose file and its given time",
+            nullable=False,
+        ),
         Column("delivered_at", "timestamp", "Age of the delivery, UTC: the order in which deliveries count"),
         _text("delivered_at_from", "Where that time comes from: manifest, path, modified or given"),
         Column(

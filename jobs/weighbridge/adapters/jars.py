@@ -133,8 +133,7 @@ def retrieve(wanted: Sequence[Jar], workplace: Path, ivy: Sequence[str], say: Sa
         say(f"try {trial} of {TRIES}: {len(left)} JARs did not arrive")
     raise Unavailable(
         f"{len(left)} JARs could not be fetched, the first is {left[0].coordinates}. A Maven repository has "
-        "to be in reach (name one with --ivy-settings); try again later. Ivy's last words:\n"
-        + last_words
+        "to be in reach (name one with --ivy-settings); try again later. Ivy's last words:\n" + last_words
     )
 
 

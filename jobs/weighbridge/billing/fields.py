@@ -1,0 +1,150 @@
+"""The columns of a bill by the provider's own names, as texts, amounts and moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FractionalType,
+    IntegralType,
+    LongType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from weighbridge.billing import money, times
+from weighbridge.tables import AMOUNT
+
+NO_VALUES = ("", "NULL", "null")
+TIME_TYPES = (TimestampType, TimestampNTZType, DateType)
+
+
+class Fields:
+    """Columns of one bill. A column that it lacks is null, whatever it is asked as."""
+
+    def __init__(self, places: Mapping[str, tuple[str, DataType]], dates: str | None) -> None:
+        """`places`: the provider's name -> (Spark's name, type). `dates`: the declared form of dates."""
+        self._places = places
+        self._dates = dates
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def type_of(self, name: str) -> DataType | None:
+        """The column's type, or None where the bill lacks it."""
+        return self._places[name][1] if name in self._places else None
+
+    def raw(self, name: str) -> Column:
+        """The column as it is; null where the bill lacks it."""
+        return F.col(f"`{self._places[name][0]}`") if name in self._places else F.lit(None).cast("string")
+
+    def text(self, name: str) -> Column:
+        """The column as text; empty text and the words NULL and null are null."""
+        if not isinstance(self.type_of(name), StringType):
+            return self.raw(name).cast("string")
+        return F.when(~F.trim(self.raw(name)).isin(*NO_VALUES), self.raw(name))
+
+    def code(self, name: str) -> Column:
+        """A code as text, without space round it."""
+        return F.trim(self.text(name))
+
+    def moment(self, name: str) -> Column:
+        """A time in UTC; null where it is absent or not of the declared form."""
+        kind = self.type_of(name)
+        if isinstance(kind, TIME_TYPES):
+            return self.raw(name).cast("timestamp")
+        if isinstance(kind, LongType):  # Parquet's nanoseconds, see parts.py; whole microseconds are kept
+            return F.timestamp_micros(F.call_function("div", self.raw(name), F.lit(1000)))
+        return times.instant(self.text(name), self._dates)
+
+    def bad_moment(self, name: str, needed: bool) -> Column:
+        """True where a time is there and cannot be read, or is needed and absent."""
+        if name not in self:
+            return F.lit(needed)
+        absent = self.moment(name).isNull()
+        return absent if needed else absent & self.text(name).isNotNull()
+
+    def is_number(self, name: str) -> bool:
+        """False for a column that is there and of a type that holds no exact number: truth, time or 32-bit float."""
+        kind = self.type_of(name)
+        exact = (StringType, DoubleType, DecimalType, IntegralType)
+        return kind is None or isinstance(kind, exact)
+
+    def number_text(self, name: str) -> Column:
+        """A number as the text that is read."""
+        if isinstance(self.type_of(name), DoubleType):
+            return money.double_text(self.raw(name))
+        return self.text(name)
+
+    def needs_text(self, name: str) -> bool:
+        """True for a number that becomes exact by way of its text; others are exact as they are."""
+        kind = self.type_of(name)
+        whole = isinstance(kind, IntegralType)
+        fits = isinstance(kind, DecimalType) and kind.scale <= money.STORED_SCALE
+        return not (whole or fits)
+
+    def stored(self, name: str, text: Column) -> Column:
+        """A number as it is stored; `text` is its number_text."""
+        return money.stored(text) if self.needs_text(name) else self.raw(name).try_cast(AMOUNT)
+
+    def residual(self, name: str, text: Column) -> Column:
+        """What storing the number rounds away, in units of 1e-45; `text` is its number_text."""
+        if self.needs_text(name):
+            return money.residual(text)
+        return F.when(self.raw(name).isNotNull(), money.RESIDUAL_KIND.zero)
+
+    def bad_number(self, name: str, text: Column, is_cost: bool) -> Column:
+        """True where a number is there and cannot be stored. A cost must be exact to the last single unit too."""
+        if name not in self:
+            return F.lit(False)
+        if not self.needs_text(name):
+            return self.raw(name).isNotNull() & self.stored(name, text).isNull()
+        is_double = isinstance(self.type_of(name), FractionalType)
+        if not is_double:
+            return money.unreadable(text) | money.too_fine(text) if is_cost else money.unreadable(text)
+        if is_cost:
+            return money.too_coarse(self.raw(name)) | money.too_fine(text)
+        return self.raw(name).isNotNull() & self.stored(name, text).isNull()
+
+
+@dataclass(frozen=True)
+class FieldNumbers:
+    """Numbers by column name, read from texts that stand in columns of their own (see NUMBER_TEXT)."""
+
+    fields: Fields
+    kind: money.Kind
+
+    def __call__(self, column: str) -> Column:
+        """The column's number, stored or its residual."""
+        if column not in self.fields:
+            return F.lit(None).cast(self.kind.type)
+        text = F.col(number_text_name(column))
+        if self.kind is money.STORED_KIND:
+            return self.fields.stored(column, text)
+        return self.fields.residual(column, text)
+
+    def plus(self, one: Column, other: Column) -> Column:
+        """Their exact sum; overflow raises."""
+        return self.kind.plus(one, other)
+
+    def minus(self, one: Column, other: Column) -> Column:
+        """Their exact difference; overflow raises."""
+        return self.kind.minus(one, other)
+
+    @property
+    def zero(self) -> Column:
+        """Nothing, which is not null."""
+        return self.kind.zero
+
+
+def number_text_name(column: str) -> str:
+    """The column that holds a number's text, made once a row and used by all that read the number."""
+    return f"x_text_{column}"
