@@ -35,7 +35,7 @@ tests:
 	$(BIN)/pytest --durations=5
 
 proof: setup ## what takes longer: kills at every step, long runs; writes docs/proof.md
-	$(BIN)/pytest -m proof tests/proof
+	$(BIN)/pytest -m proof tests
 	@echo "proof: see docs/proof.md"
 
 bench: setup ## what is measured: CPU-seconds and memory beside their floors; writes docs/bench.md

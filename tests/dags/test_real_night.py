@@ -15,6 +15,9 @@ from landing import PERIOD, Landing
 from weighbridge.adapters.files import FolderStore
 from weighbridge.adapters.runs import read_run
 
+# A whole night for each: minutes on two cores.
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture
 def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Landing:

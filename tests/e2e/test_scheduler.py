@@ -23,6 +23,9 @@ sys.path.insert(0, str(CHECKOUT / "infra" / "airflow"))
 
 from airflow_stack import AirflowStack, free_ports  # noqa: E402  # a script beside the start script, no package
 
+# A whole night for each: minutes on two cores.
+pytestmark = pytest.mark.proof
+
 DAG = "/api/v2/dags/attribute_costs"
 NIGHT_S = 300
 

@@ -61,16 +61,9 @@ class Fields:
         kind = self.type_of(name)
         if isinstance(kind, TIME_TYPES):
             return self.raw(name).cast("timestamp")
-        if isinstance(kind, LongType):  # Parquet's nanoseconds, see parts.py; whole microseconds are kept
+        if isinstance(kind, LongType):  # Parquet's nanoseconds, see headers.py; whole microseconds are kept
             return F.timestamp_micros(F.call_function("div", self.raw(name), F.lit(1000)))
         return times.instant(self.text(name), self._dates)
-
-    def bad_moment(self, name: str, needed: bool) -> Column:
-        """True where a time is there and cannot be read, or is needed and absent."""
-        if name not in self:
-            return F.lit(needed)
-        absent = self.moment(name).isNull()
-        return absent if needed else absent & self.text(name).isNotNull()
 
     def is_number(self, name: str) -> bool:
         """False for a column that is there and of a type that holds no exact number: truth, time or 32-bit float."""
@@ -91,33 +84,27 @@ class Fields:
         fits = isinstance(kind, DecimalType) and kind.scale <= money.STORED_SCALE
         return not (whole or fits)
 
-    def stored(self, name: str, text: Column) -> Column:
-        """A number as it is stored; `text` is its number_text."""
-        return money.stored(text) if self.needs_text(name) else self.raw(name).try_cast(AMOUNT)
-
-    def residual(self, name: str, text: Column) -> Column:
-        """What storing the number rounds away, in units of 1e-45; `text` is its number_text."""
+    def stored(self, name: str) -> Column:
+        """A number as it is stored, from its text in the column `text_name(name)` where it needs one."""
         if self.needs_text(name):
-            return money.residual(text)
-        return F.when(self.raw(name).isNotNull(), money.RESIDUAL_KIND.zero)
+            return money.stored(F.col(text_name(name)))
+        return self.raw(name).try_cast(AMOUNT)
 
-    def bad_number(self, name: str, text: Column, is_cost: bool) -> Column:
+    def bad_number(self, name: str, is_cost: bool) -> Column:
         """True where a number is there and cannot be stored. A cost must be exact to the last single unit too."""
-        if name not in self:
-            return F.lit(False)
+        amount = F.col(stored_name(name))
         if not self.needs_text(name):
-            return self.raw(name).isNotNull() & self.stored(name, text).isNull()
-        is_double = isinstance(self.type_of(name), FractionalType)
-        if not is_double:
-            return money.unreadable(text) | money.too_fine(text) if is_cost else money.unreadable(text)
-        if is_cost:
-            return money.too_coarse(self.raw(name)) | money.too_fine(text)
-        return self.raw(name).isNotNull() & self.stored(name, text).isNull()
+            return self.raw(name).isNotNull() & amount.isNull()
+        bad = money.unreadable(F.col(text_name(name)), amount)
+        if isinstance(self.type_of(name), DoubleType):
+            bad = self.raw(name).isNotNull() & amount.isNull()
+            bad = bad | money.too_coarse(self.raw(name)) if is_cost else bad
+        return bad | F.col(fine_name(name)) if is_cost and self.needs_text(name) else bad
 
 
 @dataclass(frozen=True)
 class FieldNumbers:
-    """Numbers by column name, read from texts that stand in columns of their own (see NUMBER_TEXT)."""
+    """Numbers by column name, from the columns that `shaping` puts them in: stored amounts or residuals."""
 
     fields: Fields
     kind: money.Kind
@@ -126,10 +113,11 @@ class FieldNumbers:
         """The column's number, stored or its residual."""
         if column not in self.fields:
             return F.lit(None).cast(self.kind.type)
-        text = F.col(number_text_name(column))
         if self.kind is money.STORED_KIND:
-            return self.fields.stored(column, text)
-        return self.fields.residual(column, text)
+            return F.col(stored_name(column))
+        if self.fields.needs_text(column):
+            return F.col(left_name(column))
+        return F.when(F.col(stored_name(column)).isNotNull(), self.kind.zero)
 
     def plus(self, one: Column, other: Column) -> Column:
         """Their exact sum; overflow raises."""
@@ -145,6 +133,26 @@ class FieldNumbers:
         return self.kind.zero
 
 
-def number_text_name(column: str) -> str:
-    """The column that holds a number's text, made once a row and used by all that read the number."""
+def text_name(column: str) -> str:
+    """The column that holds a number's text."""
     return f"x_text_{column}"
+
+
+def stored_name(column: str) -> str:
+    """The column that holds a number as it is stored."""
+    return f"x_stored_{column}"
+
+
+def left_name(column: str) -> str:
+    """The column that holds what storing a number rounded away."""
+    return f"x_left_{column}"
+
+
+def fine_name(column: str) -> str:
+    """The column that says whether a number has more decimals than can be counted."""
+    return f"x_fine_{column}"
+
+
+def moment_name(column: str) -> str:
+    """The column that holds a time."""
+    return f"x_moment_{column}"

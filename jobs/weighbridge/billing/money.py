@@ -6,6 +6,7 @@ number that fits DECIMAL(38,0), so that sums of it are exact too. docs/adr/0003-
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +16,7 @@ import pyspark.sql.functions as F
 from weighbridge.tables import AMOUNT
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 STORED_SCALE = 18
 RESIDUAL_SCALE = 45
@@ -100,34 +101,14 @@ def stored(text: Column) -> Column:
     return F.trim(text).try_cast(AMOUNT)
 
 
-def residual(text: Column) -> Column:
-    """Number - stored in units of 1e-45 as DECIMAL(38,0); null for null; for numbers up to 45 decimals."""
-    none = F.lit(None).cast(RESIDUAL)
-    return (
-        F.when(text.isNull(), none).when(_is_short(text), RESIDUAL_KIND.zero).otherwise(_rounded_away(text))
-    )
-
-
-def unreadable(text: Column) -> Column:
-    """True where a text is there and is no number that can be stored."""
-    return F.coalesce(~text.rlike(NUMBER) | stored(text).isNull(), F.lit(True)) & text.isNotNull()
-
-
-def too_fine(text: Column) -> Column:
-    """True where a number has more decimals than its residual can count."""
-    long = ~_is_short(text) & (decimals(text) > RESIDUAL_SCALE)
-    return F.coalesce(long, F.lit(False))
+def unreadable(text: Column, stored_amount: Column) -> Column:
+    """True where a text is there and is no number that can be stored; `stored_amount` is what `stored` made of it."""
+    return text.isNotNull() & (stored_amount.isNull() | ~text.rlike(NUMBER))
 
 
 def too_coarse(number: Column) -> Column:
     """True for a double that is no amount: not a number, infinite, or too large to hold single units."""
     return number.isNotNull() & (F.isnan(number) | (F.abs(number) >= F.lit(LARGEST_DOUBLE)))
-
-
-def decimals(text: Column) -> Column:
-    """How many decimals the number is written with, its exponent counted in. Negative for 1E5."""
-    mantissa, exponent = _mantissa(text), _exponent(text)
-    return F.length(_fraction(mantissa)) - exponent
 
 
 def residual_amount(units: int | Decimal) -> Decimal:
@@ -136,41 +117,67 @@ def residual_amount(units: int | Decimal) -> Decimal:
     return Decimal((sign, digits, -RESIDUAL_SCALE))
 
 
-def _is_short(text: Column) -> Column:
-    return (F.length(text) <= SHORT) & ~F.contains(F.lower(text), F.lit("e"))
+def with_residuals(rows: DataFrame, texts: Mapping[str, tuple[str, str]]) -> DataFrame:
+    """Rows with the residual of each number, and whether it has more decimals than a residual can count.
+
+    `texts`: column with the number's text -> (name of the residual in units of 1e-45 as DECIMAL(38,0), null
+    for null; name of the boolean). Each step stands in columns of its own, so that it is computed once: a
+    residual as one expression repeats its parts some hundred times, and compiling that takes seconds.
+    """
+    for step in (_mantissas, _digits, _tails):
+        rows = rows.select("*", *[column for text in texts for column in step(text)])
+    ends = [column for text, (left, fine) in texts.items() for column in _residual(text, left, fine)]
+    passing = [name for name in rows.columns if not name.startswith(STEP)]
+    return rows.select(*[F.col(f"`{name}`") for name in passing], *ends)
 
 
-def _mantissa(text: Column) -> Column:
-    return F.substring_index(F.lower(F.trim(text)), "e", 1)
+STEP = "x_step_"
 
 
-def _exponent(text: Column) -> Column:
-    plain = F.lower(F.trim(text))
-    written = F.substring_index(plain, "e", -1).try_cast("int")
-    return F.when(F.contains(plain, F.lit("e")), F.coalesce(written, F.lit(0))).otherwise(0)
+def _step(name: str, text: str) -> str:
+    return f"{STEP}{name}_{text}"
 
 
-def _fraction(mantissa: Column) -> Column:
-    """Digits behind the point, without the zeros at their end."""
-    behind = F.substring_index(mantissa, ".", -1)
-    return F.when(F.contains(mantissa, F.lit(".")), F.rtrim(behind, F.lit("0"))).otherwise("")
+def _mantissas(text: str) -> list[Column]:
+    """The number without its exponent, and the exponent; null for a short number, which is stored whole."""
+    plain = F.lower(F.trim(F.col(text)))
+    has_exponent = F.contains(plain, F.lit("e"))
+    is_long = (F.length(F.col(text)) > SHORT) | has_exponent
+    exponent = F.when(has_exponent, F.substring_index(plain, "e", -1).try_cast("int"))
+    return [
+        F.when(is_long, F.substring_index(plain, "e", 1)).alias(_step("mantissa", text)),
+        exponent.alias(_step("exponent", text)),
+    ]
 
 
-def _rounded_away(text: Column) -> Column:
-    mantissa = _mantissa(text)
-    fraction = _fraction(mantissa)
-    count = F.length(fraction) - _exponent(text)
-    whole = F.replace(F.substring_index(mantissa, ".", 1), F.lit("-"), F.lit(""))
-    digits = F.concat(whole, fraction)
-    wide = F.lpad(digits, F.greatest(count, F.length(digits)), F.lit("0"))
-    tail = F.substring(wide, F.length(wide) - count + STORED_SCALE + 1, count - STORED_SCALE)
-    units = F.rpad(tail, RESIDUAL_SCALE - STORED_SCALE, "0").try_cast(RESIDUAL_SUMMAND)
-    unit_of_stored = F.lit(Decimal(10) ** (RESIDUAL_SCALE - STORED_SCALE)).cast(RESIDUAL_SUMMAND)
+def _digits(text: str) -> list[Column]:
+    """The digits, and how many of them are decimals, the exponent counted in."""
+    mantissa = F.col(_step("mantissa", text))
+    point = F.instr(mantissa, ".")
+    written = F.when(point > 0, F.length(mantissa) - point).otherwise(0)
+    return [
+        F.translate(mantissa, "-.", "").alias(_step("digits", text)),
+        (written - F.coalesce(F.col(_step("exponent", text)), F.lit(0))).alias(_step("decimals", text)),
+    ]
+
+
+def _tails(text: str) -> list[Column]:
+    """The digits behind the last stored decimal; null where there are none."""
+    digits, beyond = F.col(_step("digits", text)), F.col(_step("decimals", text)) - STORED_SCALE
+    padded = F.lpad(digits, F.greatest(beyond, F.length(digits)), F.lit("0"))
+    return [F.when(beyond > 0, F.right(padded, beyond)).alias(_step("tail", text))]
+
+
+def _residual(text: str, left: str, fine: str) -> list[Column]:
+    tail, mantissa = F.col(_step("tail", text)), F.col(_step("mantissa", text))
+    kept = RESIDUAL_SCALE - STORED_SCALE
+    units = F.rpad(tail, kept, "0").try_cast(RESIDUAL_SUMMAND)
+    next_stored = F.lit(Decimal(10) ** kept).cast(RESIDUAL_SUMMAND)
     was_rounded_up = F.substring(tail, 1, 1) >= "5"
-    distance = F.when(was_rounded_up, RESIDUAL_KIND.minus(units, unit_of_stored)).otherwise(
-        units.cast(RESIDUAL)
-    )
-    signed = F.when(
-        F.startswith(mantissa, F.lit("-")), RESIDUAL_KIND.minus(RESIDUAL_KIND.zero, distance)
-    ).otherwise(distance)
-    return F.when(count > STORED_SCALE, signed).otherwise(RESIDUAL_KIND.zero)
+    distance = F.when(was_rounded_up, units - next_stored).otherwise(units.cast(RESIDUAL))
+    signed = F.when(F.startswith(mantissa, F.lit("-")), -distance).otherwise(distance).cast(RESIDUAL)
+    beyond = F.ltrim(F.substring(tail, kept + 1, 400), F.lit("0"))
+    return [
+        F.when(F.col(text).isNotNull(), F.coalesce(signed, RESIDUAL_KIND.zero)).alias(left),
+        F.coalesce(beyond != "", F.lit(False)).alias(fine),
+    ]

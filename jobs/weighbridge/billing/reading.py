@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
 import pyspark.sql.functions as F
@@ -16,7 +16,7 @@ from weighbridge.billing.attribute import KEY_SEPARATOR
 from weighbridge.billing.fields import Fields
 from weighbridge.billing.formats import BillFormat, Declared, Part, recognise
 from weighbridge.billing.headers import WAY_OUT, Header, common, headers
-from weighbridge.billing.shaping import Shaped, line_columns, shape
+from weighbridge.billing.shaping import NET_EFFECTIVE, Shape
 from weighbridge.billing.survey import PeriodSurvey, Survey, Total, survey_of
 from weighbridge.errors import BillRefused
 from weighbridge.tables import MEASURES
@@ -24,11 +24,10 @@ from weighbridge.tables import MEASURES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NET_EFFECTIVE = "net_effective_cost"
-
 # Distinct tag texts are parsed once and joined back while they fit into memory and are few beside the rows.
 MOST_TAG_SETS = 200_000
 MOST_TAG_SETS_PER_ROW = 0.3
+FEW_TAG_SETS = 1_000
 
 # Errors of Spark that say that a sum does not fit its type.
 OVERFLOWS = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "CAST_OVERFLOW")
@@ -41,14 +40,14 @@ class Bill:
     format: str
     columns: list[tuple[str, str]]
     parts: tuple[Part, ...]
-    shaped: Shaped
+    shape: Shape
     _survey: Survey | None = field(default=None, repr=False)
 
     def survey(self) -> Survey:
         """One pass over everything; BillRefused names file, row, column and value of the first unreadable one."""
         if self._survey is None:
             try:
-                groups = _groups(self.shaped).collect()
+                groups = self._groups().collect()
                 if any(group["bad_rows"] for group in groups):
                     self._refuse_first_bad()
             except (PySparkException, Py4JError) as error:
@@ -61,31 +60,62 @@ class Bill:
     @property
     def lines(self) -> DataFrame:
         """One row per bill line in the shape of charges, without source, delivery and attribution; lazy."""
-        found = self.survey()
-        rows = self.shaped.rows
-        if self.shaped.tag_text is not None:
-            if found.tag_sets <= min(MOST_TAG_SETS, max(found.rows * MOST_TAG_SETS_PER_ROW, 1000)):
-                rows = tagtexts.with_tags(rows, self.shaped.tag_text)
-            else:
-                rows = rows.withColumn("tags", tagtexts.parsed(F.col(self.shaped.tag_text)))
-        if found.net_periods:
-            effective = F.when(
-                F.col("x_billing_period").isin(found.net_periods), F.col(NET_EFFECTIVE)
-            ).otherwise(F.col("effective_cost"))
-            rows = rows.withColumn("effective_cost", effective)
-        rows = rows.withColumn("tags", _kept(self.shaped, F.col("tags")))
-        return rows.select(*line_columns())
+        found, shape = self.survey(), self.shape
+        if not shape.tags_are_text:
+            tags = shape.tag_map
+            given = F.lit(None).cast(tagtexts.TAGS) if tags is None else tags
+        elif found.tag_sets <= min(MOST_TAG_SETS, max(found.rows * MOST_TAG_SETS_PER_ROW, FEW_TAG_SETS)):
+            rows = tagtexts.with_tags(shape.rows.withColumn("x_tag_text", shape.tag_text), "x_tag_text")
+            shape, given = replace(shape, rows=rows), F.col(tagtexts.PARSED)
+        else:
+            given = tagtexts.parsed(shape.tag_text)
+        return shape.lines(self._kept(given), found.net_periods)
 
-    def _refuse_first_bad(self) -> None:
-        rows = self.shaped.rows
-        name, value = F.col("x_bad"), F.col("x_bad_value")
-        if self.shaped.tag_text is not None and self.shaped.tag_column is not None:
-            text = F.col(self.shaped.tag_text)
-            is_bad = text.isNotNull() & tagtexts.parsed(text).isNull()
-            value = F.when(name.isNull() & is_bad, text).otherwise(value)
-            name = F.when(name.isNull() & is_bad, self.shaped.tag_column).otherwise(name)
-        bad = rows.select("x_part", "x_row", name.alias("column"), value.alias("value"))
-        first = bad.where(F.col("column").isNotNull()).orderBy("x_part", "x_row").first()
+    def _groups(self) -> DataFrame:
+        """Rows summed by file, billing period, currency and set of tag keys. Tag texts are parsed once a text."""
+        shape = self.shape
+        by = ["x_part", "x_billing_period", "billing_currency"]
+        measures = [*MEASURES, *([NET_EFFECTIVE] if shape.has_net else [])]
+        sums = [f"{kind}_{name}" for kind in ("stored", "residual") for name in measures]
+        keys = F.col("tag_text") if shape.tags_are_text else self._keys(F.col("tags"))
+        summed = (
+            shape.surveyed()
+            .groupBy(*by, keys.alias("keys"))
+            .agg(
+                F.count(F.lit(1)).alias("rows"),
+                F.count_if("x_bad").alias("bad_rows"),
+                (F.count_if("x_net") if shape.has_net else F.lit(0).cast("bigint")).alias("net_rows"),
+                F.min("day").alias("first_day"),
+                F.max("day").alias("last_day"),
+                *[F.sum(name).alias(name) for name in sums],
+            )
+        )
+        if not shape.tags_are_text:
+            return summed.withColumn("tag_sets", F.lit(0))
+        tags = summed.withColumn("tags", tagtexts.parsed(F.col("keys")))
+        unread = F.when(F.col("keys").isNotNull() & F.col("tags").isNull(), F.col("rows")).otherwise(0)
+        return tags.groupBy(*by, self._keys(F.col("tags")).alias("keys")).agg(
+            F.sum("rows").alias("rows"),
+            F.sum(F.col("bad_rows") + unread).alias("bad_rows"),
+            F.sum("net_rows").alias("net_rows"),
+            F.min("first_day").alias("first_day"),
+            F.max("last_day").alias("last_day"),
+            *[F.sum(name).alias(name) for name in sums],
+            F.count(F.lit(1)).alias("tag_sets"),
+        )
+
+    def _kept(self, tags: Column) -> Column:
+        """The tags whose keys the source keeps; all of them where it names none."""
+        if self.shape.declared.keep_tag_keys is None:
+            return tags
+        keep = list(self.shape.declared.keep_tag_keys)
+        return F.map_filter(tags, lambda key, _value: key.isin(keep))
+
+    def _keys(self, tags: Column) -> Column:
+        return F.coalesce(F.array_join(F.map_keys(self._kept(tags)), KEY_SEPARATOR), F.lit(""))
+
+    def _refuse_first_bad(self) -> NoReturn:
+        first = self.shape.unreadable().orderBy("x_part", "x_row").first()
         assert first is not None
         part = self.parts[first["x_part"] - 1]
         if first["column"] == parts.CORRUPT:
@@ -123,8 +153,8 @@ def open_bill(spark: SparkSession, given: Sequence[Part], declared: Declared) ->
         for number, (part, own) in enumerate(zip(given, found, strict=True), start=1)
     ]
     fields = Fields(wanted, declared.dates)
-    shaped = shape(_union(frames), fields, bill_format, declared, header.is_text)
-    return Bill(version, header.named, tuple(given), shaped)
+    shape = Shape(_union(frames), fields, bill_format, declared, header.is_text)
+    return Bill(version, header.named, tuple(given), shape)
 
 
 def _require_readable(name: str, header: Header, bill_format: BillFormat, declared: Declared) -> None:
@@ -154,53 +184,6 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
         return frames[0]
     half = len(frames) // 2
     return _union(frames[:half]).union(_union(frames[half:]))
-
-
-def _groups(shaped: Shaped) -> DataFrame:
-    """Rows summed by file, billing period, currency and set of tag keys. Tag texts are parsed once a text."""
-    tag_text = shaped.tag_text
-    by = ["x_part", "x_billing_period", "billing_currency"]
-    keys = F.col(tag_text) if tag_text is not None else _keys(_kept(shaped, F.col("tags")))
-    day = F.col("charge_period_start").cast("date")
-    measures = [*MEASURES, *([NET_EFFECTIVE] if shaped.has_net else [])]
-    summed = shaped.rows.groupBy(*by, keys.alias("keys")).agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.count("x_bad").alias("bad_rows"),
-        (F.count_if("x_net") if shaped.has_net else F.lit(0).cast("bigint")).alias("net_rows"),
-        F.min(day).alias("first_day"),
-        F.max(day).alias("last_day"),
-        *[F.sum(name).alias(f"stored_{name}") for name in measures],
-        *[F.sum(f"residual_{name}").alias(f"residual_{name}") for name in measures],
-    )
-    if tag_text is None:
-        return summed.withColumn("tag_sets", F.lit(0))
-    tags = summed.withColumn("tags", tagtexts.parsed(F.col("keys")))
-    unread = F.when(F.col("keys").isNotNull() & F.col("tags").isNull(), F.col("rows")).otherwise(0)
-    return tags.groupBy(*by, _keys(_kept(shaped, F.col("tags"))).alias("keys")).agg(
-        F.sum("rows").alias("rows"),
-        F.sum(F.col("bad_rows") + unread).alias("bad_rows"),
-        F.sum("net_rows").alias("net_rows"),
-        F.min("first_day").alias("first_day"),
-        F.max("last_day").alias("last_day"),
-        *[
-            F.sum(f"{kind}_{name}").alias(f"{kind}_{name}")
-            for kind in ("stored", "residual")
-            for name in measures
-        ],
-        F.count(F.lit(1)).alias("tag_sets"),
-    )
-
-
-def _kept(shaped: Shaped, tags: Column) -> Column:
-    """The tags whose keys the source keeps; all of them where it names none."""
-    if shaped.keep_tag_keys is None:
-        return tags
-    keep = list(shaped.keep_tag_keys)
-    return F.map_filter(tags, lambda key, _value: key.isin(keep))
-
-
-def _keys(tags: Column) -> Column:
-    return F.coalesce(F.array_join(F.map_keys(tags), KEY_SEPARATOR), F.lit(""))
 
 
 def _names(given: Sequence[Part]) -> str:

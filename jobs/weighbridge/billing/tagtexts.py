@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 TAGS = "map<string,string>"
 STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 END = "end"
+PARSED = "x_tags"
 
 # A flat JSON object, so that its numbers can be kept as they are written (1.10 is not 1.1).
 STRING = r'"(?:[^"\\]|\\.)*+"'
@@ -60,9 +61,9 @@ def native(tags: Column, kind: DataType) -> Column | None:
 
 
 def with_tags(lines: DataFrame, text_column: str) -> DataFrame:
-    """Lines with `tags` parsed once per distinct text and joined back; an unreadable text gives null tags."""
+    """Lines with PARSED: the tags, parsed once per distinct text and joined back; null for an unreadable text."""
     sets = lines.select(text_column).where(F.col(text_column).isNotNull()).distinct()
-    read = sets.select(text_column, parsed(F.col(text_column)).alias("tags"))
+    read = sets.select(text_column, parsed(F.col(text_column)).alias(PARSED))
     return lines.join(F.broadcast(read), on=text_column, how="left")
 
 
