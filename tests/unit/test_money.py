@@ -29,14 +29,12 @@ def test_residual_units_are_the_45th_decimal() -> None:
     assert money.residual_amount(10**26) == Decimal("1E-19")
 
 
-@pytest.mark.parametrize("form", ["M/d/yy", "dd.MM.yyyy", "yyyy-MM-dd", "M/d/yyyy"])
+@pytest.mark.parametrize("form", ["M/d/yy", "dd.MM.yyyy", "yyyy-MM-dd", "M/d/yyyy H:mm"])
 def test_a_form_of_dates_with_day_month_and_year_can_be_declared(form: str) -> None:
     assert times.checked_form(form) == form
 
 
-@pytest.mark.parametrize(
-    "form", ["M/d", "M/d/yy HH:mm", "M/M/yy", "d/d/yyyy", "MMM d", "M/d.yy", "M/d/y", ""]
-)
+@pytest.mark.parametrize("form", ["M/d", "M/d/yy HH", "M/M/yy", "d/d/yyyy", "MMM d", "M/d.yy", "M/d/y", ""])
 def test_a_form_that_leaves_a_date_open_is_refused(form: str) -> None:
     with pytest.raises(PolicyRefused, match="is no form of dates"):
         times.checked_form(form)

@@ -12,7 +12,6 @@ from pyspark.sql.types import (
     DateType,
     DecimalType,
     DoubleType,
-    FractionalType,
     IntegralType,
     LongType,
     StringType,
@@ -64,6 +63,21 @@ class Fields:
         if isinstance(kind, LongType):  # Parquet's nanoseconds, see headers.py; whole microseconds are kept
             return F.timestamp_micros(F.call_function("div", self.raw(name), F.lit(1000)))
         return times.instant(self.text(name), self._dates)
+
+    def bad_start(self, name: str) -> Column:
+        """True where a time that decides on the period or the day is absent or cannot be read."""
+        return F.col(moment_name(name)).isNull()
+
+    def bad_end(self, name: str) -> Column:
+        """True where an end is written in another form.
+
+        One of the right form that does not exist (`2023-02-01T30:00:00Z`, in bills of the FOCUS
+        specification) is null: nothing is summed by it.
+        """
+        is_text = isinstance(self.type_of(name), StringType)
+        if name not in self or not is_text:
+            return F.lit(False)
+        return self.text(name).isNotNull() & ~times.is_of_form(self.text(name), self._dates)
 
     def is_number(self, name: str) -> bool:
         """False for a column that is there and of a type that holds no exact number: truth, time or 32-bit float."""

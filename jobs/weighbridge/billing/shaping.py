@@ -187,7 +187,7 @@ class Shape:
     def _with_residuals(self) -> DataFrame:
         costs = [n for n in self.bill_format.costs_read if n in self.fields and self.fields.needs_text(n)]
         return money.with_residuals(
-            self._read(with_ends=True), {text_name(n): (left_name(n), fine_name(n)) for n in costs}
+            self._read(with_ends=False), {text_name(n): (left_name(n), fine_name(n)) for n in costs}
         )
 
     def _period(self) -> Column:
@@ -204,12 +204,8 @@ class Shape:
         if self.is_text:
             corrupt = F.col(parts.CORRUPT)
             checks.append((parts.CORRUPT, corrupt.isNotNull(), corrupt))
-        checks += [(name, F.col(moment_name(name)).isNull(), fields.text(name)) for name in of.starts]
-        checks += [
-            (name, fields.text(name).isNotNull() & F.col(moment_name(name)).isNull(), fields.text(name))
-            for name in of.ends
-            if name in fields
-        ]
+        checks += [(name, fields.bad_start(name), fields.text(name)) for name in of.starts]
+        checks += [(name, fields.bad_end(name), fields.text(name)) for name in of.ends if name in fields]
         checks += [
             (name, fields.bad_number(name, name in of.costs_read), fields.text(name))
             for name in self._numbers()

@@ -34,6 +34,11 @@ def checked_form(form: str) -> str:
     return form
 
 
+def is_of_form(text: Column, form: str | None) -> Column:
+    """True where a text is written in the form, be it a time that exists or not (`2023-02-01T30:00:00Z`)."""
+    return F.trim(text).rlike(ISO) if form is None else instant(text, form).isNotNull()
+
+
 def instant(text: Column, form: str | None) -> Column:
     """The moment in UTC, to the microsecond; null where the text is not of the form or no such day exists."""
     trimmed = F.trim(text)
