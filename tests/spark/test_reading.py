@@ -309,7 +309,8 @@ def test_net_columns_and_discount_rows_give_the_same_effective_cost(
 def test_parquet_and_text_of_one_bill_hold_the_same(spark: SparkSession, tmp_path: Path) -> None:
     one = opened(spark, sampled(tmp_path / "p", "parquet", False)).survey()
     other = opened(spark, sampled(tmp_path / "c", "csv", False)).survey()
-    assert one == other
+    assert one.periods == other.periods
+    assert one.rows_by_part == other.rows_by_part
     assert one.rows == 3000
     assert set(one.periods["2026-10"].totals["USD"]) == set(MEASURES)
     assert one.periods["2026-10"].tag_keys

@@ -35,10 +35,9 @@ SHORT = STORED_SCALE + 1
 # From here on a double cannot hold single units.
 LARGEST_DOUBLE = float(2**53)
 
-# Powers of two whose shortest text Java 17 or Comet does not find: the gap below a power of two is half the
-# gap above it. Every other power and every double between is written as Python's repr writes it; a test
-# walks all powers, short decimals, and a million doubles.
-UNEVEN_POWERS = (-24, -25, -31, -44, -45)
+# Exact powers of two of which Java 17 writes another text than Python's repr, down to the smallest that has
+# no more than RESIDUAL_SCALE decimals; a test walks all of them.
+UNEVEN_POWERS = (-24, -31, -44, -45, -61, -62, -71, -72, -77, -78, -94, -95, -96, -97)
 
 
 class Numbers(Protocol):
@@ -84,16 +83,18 @@ RESIDUAL_KIND = Kind(RESIDUAL, RESIDUAL_SUMMAND)
 
 
 def double_text(number: Column) -> Column:
-    """The shortest text that reads back as the same double, as Python's repr gives it."""
-    text = number.cast("string")
-    for power in UNEVEN_POWERS:
-        value = 2.0**power
-        text = (
-            F.when(number == F.lit(value), F.lit(repr(value)))
-            .when(number == F.lit(-value), F.lit(repr(-value)))
-            .otherwise(text)
-        )
-    return text
+    """The shortest text that reads back as the same double, as Python's repr gives it.
+
+    Java writes it, with Comet and without: Comet's own cast breaks ties another way (2**-25 and many like it).
+    Comet leaves `elt`, which gives its argument back, and what is in it to Java.
+    """
+    values = [2.0**power for power in UNEVEN_POWERS]
+    uneven = F.lit(None).cast("string")
+    for value in values:
+        digits = F.when(number > 0, repr(value)).otherwise(repr(-value))
+        uneven = F.when(F.abs(number) == F.lit(value), digits).otherwise(uneven)
+    text = F.elt(F.lit(1), number.cast("string"))
+    return F.when(F.abs(number).isin(*values), uneven).otherwise(text)
 
 
 def stored(text: Column) -> Column:
