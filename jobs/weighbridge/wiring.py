@@ -139,6 +139,8 @@ def spark_conf(settings: Settings, app_name: str = "weighbridge") -> dict[str, s
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         "spark.ui.enabled": "false",
+        # Remembering the Python line of each column makes building a plan half again as slow.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         # A day's JVM must not outlive Python by its default zone or locale.

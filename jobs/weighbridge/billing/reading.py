@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Distinct tag texts are parsed once and joined back while they fit into memory and are few beside the rows.
-MOST_TAG_SETS = 200_000
+MOST_TAG_SETS = 100_000
 MOST_TAG_SETS_PER_ROW = 0.3
 FEW_TAG_SETS = 1_000
 
@@ -123,10 +123,12 @@ class Bill:
                 f"{part.name}, row {first['x_row']} does not have the {len(self.columns)} fields of the header: "
                 f"{_shown(first['value'])}; {WAY_OUT}"
             )
+        of = self.shape.bill_format
+        is_time = first["column"] in (*of.starts, *of.ends) and first["value"] is not None
         raise BillRefused(
             f"{part.name}, row {first['x_row']}: {first['column']} is {_shown(first['value'])}, which cannot be "
-            "read; have the provider correct it and deliver it again, or, if it is another form of dates, "
-            "declare that (dates in policy/sources.yaml, --dates for inspect)"
+            "read; have the provider correct it and deliver it again"
+            + (", or declare its form (dates in policy/sources.yaml, --dates for inspect)" if is_time else "")
         )
 
     def _refuse_failed(self, error: Exception) -> NoReturn:

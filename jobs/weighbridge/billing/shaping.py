@@ -138,7 +138,7 @@ class Shape:
             columns.append((F.lit(None).cast(tagtexts.TAGS) if tags is None else tags).alias("tags"))
         day = F.col(moment_name(self.bill_format.starts[1])).cast("date")
         bad = F.lit(False)
-        for _, is_bad, _ in self._checks():
+        for _, is_bad in self._checks():
             bad = bad | is_bad
         return self._with_residuals().select(
             "x_part",
@@ -155,10 +155,11 @@ class Shape:
         checks = self._checks()
         if self.tags_are_text and self.tag_column is not None:
             no_tags = self.tag_text.isNotNull() & tagtexts.parsed(self.tag_text).isNull()
-            checks.append((self.tag_column, no_tags, self.tag_text))
+            checks.append((self.tag_column, no_tags))
         name: Column = F.lit(None).cast("string")
         value: Column = F.lit(None).cast("string")
-        for column, is_bad, found in reversed(checks):
+        for column, is_bad in reversed(checks):
+            found = F.col(column) if column == parts.CORRUPT else self.fields.text(column)
             name = F.when(is_bad, column).otherwise(name)
             value = F.when(is_bad, found).otherwise(value)
         all_rows = self._with_residuals().select(
@@ -197,21 +198,13 @@ class Shape:
     def _currency(self) -> Column:
         return F.coalesce(self.fields.code(self.bill_format.currency), F.lit(self.declared.currency))
 
-    def _checks(self) -> list[tuple[str, Column, Column]]:
-        """(column, whether a row's value of it cannot be read, the value as text), the row's form first."""
+    def _checks(self) -> list[tuple[str, Column]]:
+        """(column, whether a row's value of it cannot be read), the row's form first."""
         fields, of = self.fields, self.bill_format
-        checks: list[tuple[str, Column, Column]] = []
-        if self.is_text:
-            corrupt = F.col(parts.CORRUPT)
-            checks.append((parts.CORRUPT, corrupt.isNotNull(), corrupt))
-        checks += [(name, fields.bad_start(name), fields.text(name)) for name in of.starts]
-        checks += [(name, fields.bad_end(name), fields.text(name)) for name in of.ends if name in fields]
-        checks += [
-            (name, fields.bad_number(name, name in of.costs_read), fields.text(name))
-            for name in self._numbers()
-        ]
-        checks += [
-            (of.category, fields.code(of.category).isNull(), fields.text(of.category)),
-            (of.currency, self._currency().isNull(), fields.text(of.currency)),
-        ]
+        checks = [(parts.CORRUPT, F.col(parts.CORRUPT).isNotNull())] if self.is_text else []
+        checks += [(name, fields.bad_start(name)) for name in of.starts]
+        checks += [(name, fields.bad_end(name)) for name in of.ends if name in fields]
+        checks += [(name, fields.bad_number(name, name in of.costs_read)) for name in self._numbers()]
+        checks.append((of.category, fields.code(of.category).isNull()))
+        checks.append((of.currency, self._currency().isNull()))
         return checks
