@@ -254,7 +254,8 @@ CUR: dict[str, Any] = {
         ({"line_item_line_item_type": "Fee", "reservation_reservation_a_r_n": "arn:1"}, "Purchase", "0"),
         ({"line_item_line_item_type": "Tax"}, "Tax", "10"),
         ({"line_item_line_item_type": "Credit"}, "Credit", "10"),
-        ({"line_item_line_item_type": "EdpDiscount"}, "Credit", "10"),
+        ({"line_item_line_item_type": "EdpDiscount"}, "Adjustment", "10"),
+        ({"line_item_line_item_type": "SomethingNew"}, "Adjustment", "10"),
         ({"line_item_line_item_type": "Refund"}, "Adjustment", "10"),
         (
             {
@@ -278,8 +279,9 @@ def test_each_line_item_type_has_its_category_and_effective_cost(
     assert line["billed_cost"] == Decimal(10)
     assert line["effective_cost"] == Decimal(effective)
     assert line["contracted_cost"] is None
+    used = None if category != "Usage" else Decimal(2)
     negation = row["line_item_line_item_type"] == "SavingsPlanNegation"
-    assert line["consumed_quantity"] == Decimal(0 if negation else 2)
+    assert line["consumed_quantity"] == (Decimal(0) if negation else used)
     total = bill.survey().periods["2026-10"].totals["USD"]["effective_cost"]
     assert total is not None
     assert total.exact == Decimal(effective)

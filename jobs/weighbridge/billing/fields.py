@@ -85,11 +85,20 @@ class Fields:
         exact = (StringType, DoubleType, DecimalType, IntegralType)
         return kind is None or isinstance(kind, exact)
 
+    def is_double(self, name: str) -> bool:
+        """True for a number that comes as a double."""
+        return isinstance(self.type_of(name), DoubleType)
+
+    def units(self, name: str) -> Column:
+        """A double in units of 1e-10, for the column `units_name(name)`."""
+        return money.whole_units(self.raw(name))
+
     def number_text(self, name: str) -> Column:
-        """A number as the text that is read."""
-        if isinstance(self.type_of(name), DoubleType):
-            return money.double_text(self.raw(name))
-        return self.text(name)
+        """A number as the text that is read; null for a double that its units say exactly."""
+        if not self.is_double(name):
+            return self.text(name)
+        number = self.raw(name)
+        return F.when(~money.is_whole(number, F.col(units_name(name))), money.double_text(number))
 
     def needs_text(self, name: str) -> bool:
         """True for a number that becomes exact by way of its text; others are exact as they are."""
@@ -100,9 +109,12 @@ class Fields:
 
     def stored(self, name: str) -> Column:
         """A number as it is stored, from its text in the column `text_name(name)` where it needs one."""
-        if self.needs_text(name):
-            return money.stored(F.col(text_name(name)))
-        return self.raw(name).try_cast(AMOUNT)
+        if not self.needs_text(name):
+            return self.raw(name).try_cast(AMOUNT)
+        text = F.col(text_name(name))
+        if not self.is_double(name):
+            return money.stored(text)
+        return F.when(text.isNull(), money.of_units(F.col(units_name(name)))).otherwise(money.stored(text))
 
     def bad_number(self, name: str, is_cost: bool) -> Column:
         """True where a number is there and cannot be stored. A cost must be exact to the last single unit too."""
@@ -110,7 +122,7 @@ class Fields:
         if not self.needs_text(name):
             return self.raw(name).isNotNull() & amount.isNull()
         bad = money.unreadable(F.col(text_name(name)), amount)
-        if isinstance(self.type_of(name), DoubleType):
+        if self.is_double(name):
             bad = self.raw(name).isNotNull() & amount.isNull()
             bad = bad | money.too_coarse(self.raw(name)) if is_cost else bad
         return bad | F.col(fine_name(name)) if is_cost and self.needs_text(name) else bad
@@ -129,9 +141,10 @@ class FieldNumbers:
             return F.lit(None).cast(self.kind.type)
         if self.kind is money.STORED_KIND:
             return F.col(stored_name(column))
+        known = F.col(stored_name(column)).isNotNull()
         if self.fields.needs_text(column):
-            return F.col(left_name(column))
-        return F.when(F.col(stored_name(column)).isNotNull(), self.kind.zero)
+            return F.when(known, F.coalesce(F.col(left_name(column)), self.kind.zero))
+        return F.when(known, self.kind.zero)
 
     def plus(self, one: Column, other: Column) -> Column:
         """Their exact sum; overflow raises."""
@@ -150,6 +163,11 @@ class FieldNumbers:
 def text_name(column: str) -> str:
     """The column that holds a number's text."""
     return f"x_text_{column}"
+
+
+def units_name(column: str) -> str:
+    """The column that holds a double in units of 1e-10."""
+    return f"x_units_{column}"
 
 
 def stored_name(column: str) -> str:

@@ -35,6 +35,9 @@ SHORT = STORED_SCALE + 1
 # From here on a double cannot hold single units.
 LARGEST_DOUBLE = float(2**53)
 
+# Below this a double in units of 1e-10 has 15 digits at most.
+MOST_IN_UNITS = 1e5
+
 # Exact powers of two of which Java 17 writes another text than Python's repr, down to the smallest that has
 # no more than RESIDUAL_SCALE decimals; a test walks all of them.
 UNEVEN_POWERS = (-24, -31, -44, -45, -61, -62, -71, -72, -77, -78, -94, -95, -96, -97)
@@ -88,13 +91,31 @@ def double_text(number: Column) -> Column:
     Java writes it, with Comet and without: Comet's own cast breaks ties another way (2**-25 and many like it).
     Comet leaves `elt`, which gives its argument back, and what is in it to Java.
     """
-    values = [2.0**power for power in UNEVEN_POWERS]
-    uneven = F.lit(None).cast("string")
-    for value in values:
-        digits = F.when(number > 0, repr(value)).otherwise(repr(-value))
-        uneven = F.when(F.abs(number) == F.lit(value), digits).otherwise(uneven)
+    at = F.array_position(F.lit([2.0**power for power in UNEVEN_POWERS]), F.abs(number)).cast("int")
+    uneven = F.get(F.lit([repr(2.0**power) for power in UNEVEN_POWERS]), at - 1)
+    sign = F.when(number < 0, "-").otherwise("")
     text = F.elt(F.lit(1), number.cast("string"))
-    return F.when(F.abs(number).isin(*values), uneven).otherwise(text)
+    return F.coalesce(F.concat(sign, uneven), text)
+
+
+def whole_units(number: Column) -> Column:
+    """A double in units of 1e-10, rounded; null for one of 1e5 or more, not a number or infinite."""
+    return F.when(F.abs(number) < F.lit(MOST_IN_UNITS), F.floor(number * F.lit(1e10) + F.lit(0.5)))
+
+
+def is_whole(number: Column, units: Column) -> Column:
+    """True for a double that is written with ten decimals or fewer; `units` are its whole_units.
+
+    Most amounts are, and reading them needs no text: units below 1e15 have 15 digits, and of all decimals
+    of 15 digits only one reads back as a given double. So `units / 1e10`, which is divided exactly and
+    rounded once, equals the double just when its shortest text is those digits.
+    """
+    return F.coalesce(units.cast("double") / F.lit(1e10) == number, F.lit(False))
+
+
+def of_units(units: Column) -> Column:
+    """Units of 1e-10 as DECIMAL(38,18), exactly."""
+    return (units.cast("decimal(16,0)") * F.lit(Decimal("1E-10"))).cast(AMOUNT)
 
 
 def stored(text: Column) -> Column:
@@ -122,7 +143,7 @@ def with_residuals(rows: DataFrame, texts: Mapping[str, tuple[str, str]]) -> Dat
     """Rows with the residual of each number, and whether it has more decimals than a residual can count.
 
     `texts`: column with the number's text -> (name of the residual in units of 1e-45 as DECIMAL(38,0), null
-    for null; name of the boolean). Each step stands in columns of its own, so that it is computed once: a
+    for none; name of the boolean). Each step stands in columns of its own, so that it is computed once: a
     residual as one expression repeats its parts some hundred times, and compiling that takes seconds.
     """
     for step in (_mantissas, _digits, _tails):
@@ -179,6 +200,6 @@ def _residual(text: str, left: str, fine: str) -> list[Column]:
     signed = F.when(F.startswith(mantissa, F.lit("-")), -distance).otherwise(distance).cast(RESIDUAL)
     beyond = F.ltrim(F.substring(tail, kept + 1, 400), F.lit("0"))
     return [
-        F.when(F.col(text).isNotNull(), F.coalesce(signed, RESIDUAL_KIND.zero)).alias(left),
+        signed.alias(left),
         F.coalesce(beyond != "", F.lit(False)).alias(fine),
     ]

@@ -18,6 +18,7 @@ from weighbridge.billing.fields import (
     moment_name,
     stored_name,
     text_name,
+    units_name,
 )
 from weighbridge.billing.formats import BillFormat, Declared
 from weighbridge.errors import BillRefused
@@ -179,8 +180,9 @@ class Shape:
             for name in numbers
             if self.fields.needs_text(name)
         ]
+        units = [self.fields.units(n).alias(units_name(n)) for n in numbers if self.fields.is_double(n)]
         moments = (*self.bill_format.starts, *(self.bill_format.ends if with_ends else ()))
-        rows = self.rows.select(
+        rows = self.rows.select("*", *units).select(
             "*", *texts, *[self.fields.moment(name).alias(moment_name(name)) for name in moments]
         )
         return rows.select("*", *[self.fields.stored(name).alias(stored_name(name)) for name in numbers])
