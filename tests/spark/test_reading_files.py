@@ -86,6 +86,7 @@ WHOLE = gzip.compress((f"{HEADER}\n" + f"{ROW}\n" * 60_000).encode(), 0)
             ONE.replace("1.5", "1" + "0" * 20).encode(),
             "BilledCost is '100000000000000000000'",
         ),
+        ("exponent.csv", ONE.replace("1.5", "1E-2000000000").encode(), "BilledCost is '1E-2000000000'"),
         ("sum.csv", (ONE + ROW + "\n").replace("1.5", "9" * 20).encode(), "does not fit DECIMAL"),
         ("none.csv", f"{HEADER}\n".encode(), "no rows, so no billing period"),
         ("twice.csv", f"{HEADER},BilledCost\n{ROW},2\n".encode(), "has the column BilledCost twice"),

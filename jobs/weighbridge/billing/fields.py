@@ -98,7 +98,8 @@ class Fields:
         if not self.is_double(name):
             return self.text(name)
         number = self.raw(name)
-        return F.when(~money.is_whole(number, F.col(units_name(name))), money.double_text(number))
+        needed = number.isNotNull() & ~money.is_whole(number, F.col(units_name(name)))
+        return F.when(needed, money.double_text(number))
 
     def needs_text(self, name: str) -> bool:
         """True for a number that becomes exact by way of its text; others are exact as they are."""
@@ -113,7 +114,7 @@ class Fields:
             return self.raw(name).try_cast(AMOUNT)
         text = F.col(text_name(name))
         if not self.is_double(name):
-            return money.stored(text)
+            return money.stored_strictly(text)
         return F.when(text.isNull(), money.of_units(F.col(units_name(name)))).otherwise(money.stored(text))
 
     def bad_number(self, name: str, is_cost: bool) -> Column:
@@ -121,11 +122,14 @@ class Fields:
         amount = F.col(stored_name(name))
         if not self.needs_text(name):
             return self.raw(name).isNotNull() & amount.isNull()
-        bad = money.unreadable(F.col(text_name(name)), amount)
-        if self.is_double(name):
-            bad = self.raw(name).isNotNull() & amount.isNull()
-            bad = bad | money.too_coarse(self.raw(name)) if is_cost else bad
-        return bad | F.col(fine_name(name)) if is_cost and self.needs_text(name) else bad
+        text = F.col(text_name(name))
+        if not self.is_double(name):
+            bad = text.isNotNull() & amount.isNull()
+            return bad | F.col(fine_name(name)) if is_cost else bad
+        lost = amount.isNull()
+        if is_cost:
+            lost = lost | money.too_coarse(self.raw(name)) | F.col(fine_name(name))
+        return text.isNotNull() & lost
 
 
 @dataclass(frozen=True)

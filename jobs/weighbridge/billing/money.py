@@ -123,14 +123,14 @@ def stored(text: Column) -> Column:
     return F.trim(text).try_cast(AMOUNT)
 
 
-def unreadable(text: Column, stored_amount: Column) -> Column:
-    """True where a text is there and is no number that can be stored; `stored_amount` is what `stored` made of it."""
-    return text.isNotNull() & (stored_amount.isNull() | ~text.rlike(NUMBER))
+def stored_strictly(text: Column) -> Column:
+    """As `stored`, and null for a text that is no NUMBER. Spark would take +333, and fail on 1E-2000000000."""
+    return F.when(text.rlike(NUMBER), stored(text))
 
 
 def too_coarse(number: Column) -> Column:
-    """True for a double that is no amount: not a number, infinite, or too large to hold single units."""
-    return number.isNotNull() & (F.isnan(number) | (F.abs(number) >= F.lit(LARGEST_DOUBLE)))
+    """True for a double too large to hold single units; not a number counts as that."""
+    return F.abs(number) >= F.lit(LARGEST_DOUBLE)
 
 
 def residual_amount(units: int | Decimal) -> Decimal:
@@ -165,10 +165,14 @@ def _mantissas(text: str) -> list[Column]:
     plain = F.lower(F.trim(F.col(text)))
     has_exponent = F.contains(plain, F.lit("e"))
     is_long = (F.length(F.col(text)) > SHORT) | has_exponent
-    exponent = F.when(has_exponent, F.substring_index(plain, "e", -1).try_cast("int"))
+    # Three digits and a sign, as NUMBER allows: a longer one is refused, and must not be padded to until then.
+    written = F.substring(F.substring_index(plain, "e", -1), 1, 4)
+    exponent = F.when(has_exponent, written.try_cast("int"))
     return [
-        F.when(is_long, F.substring_index(plain, "e", 1)).alias(_step("mantissa", text)),
-        exponent.alias(_step("exponent", text)),
+        F.when(F.col(text).isNotNull() & is_long, F.substring_index(plain, "e", 1)).alias(
+            _step("mantissa", text)
+        ),
+        F.when(F.col(text).isNotNull(), exponent).alias(_step("exponent", text)),
     ]
 
 
@@ -179,7 +183,9 @@ def _digits(text: str) -> list[Column]:
     written = F.when(point > 0, F.length(mantissa) - point).otherwise(0)
     return [
         F.translate(mantissa, "-.", "").alias(_step("digits", text)),
-        (written - F.coalesce(F.col(_step("exponent", text)), F.lit(0))).alias(_step("decimals", text)),
+        F.when(mantissa.isNotNull(), written - F.coalesce(F.col(_step("exponent", text)), F.lit(0))).alias(
+            _step("decimals", text)
+        ),
     ]
 
 
@@ -200,6 +206,6 @@ def _residual(text: str, left: str, fine: str) -> list[Column]:
     signed = F.when(F.startswith(mantissa, F.lit("-")), -distance).otherwise(distance).cast(RESIDUAL)
     beyond = F.ltrim(F.substring(tail, kept + 1, 400), F.lit("0"))
     return [
-        signed.alias(left),
-        F.coalesce(beyond != "", F.lit(False)).alias(fine),
+        F.when(tail.isNotNull(), signed).alias(left),
+        F.when(tail.isNotNull(), beyond != "").otherwise(F.lit(False)).alias(fine),
     ]
