@@ -8,6 +8,7 @@ from datetime import date, timedelta
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
+from weighbridge.billing.formats.cur2 import RULES
 from weighbridge.policies import SPACE, LineRule, Policy
 from weighbridge.tables import UNATTRIBUTED
 
@@ -40,14 +41,7 @@ ABSENT = "-"
 KEY_SEPARATOR = "\u001f"
 
 # AWS writes these as rows of their own, beside the usage that they discount, and never with tags.
-DISCOUNT_LINE_ITEM_TYPES = (
-    "BundledDiscount",
-    "Discount",
-    "EdpDiscount",
-    "PrivateRateDiscount",
-    "RiVolumeDiscount",
-    "SppDiscount",
-)
+DISCOUNT_LINE_ITEM_TYPES = tuple(rule.line_item_type for rule in RULES if rule.is_discount)
 
 
 def keys_by_dimension(present: Iterable[str], policy: Policy) -> dict[str, list[str]]:

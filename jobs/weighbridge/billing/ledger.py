@@ -44,19 +44,19 @@ class LedgerRow:
     delivery: str
     source: str
     billing_period: str | None
-    format: str | None
-    manifest: str | None
-    manifest_digest: str
-    delivered_at: datetime | None
-    delivered_at_from: str | None
-    parts: tuple[PartRow, ...]
-    unlisted_files: int
-    rows: int | None
-    totals: tuple[TotalRow, ...]
-    columns_digest: str | None
-    policy_digest: str | None
-    outcome: str
-    reason: str | None
+    format: str | None = None
+    manifest: str | None = None
+    manifest_digest: str = ""
+    delivered_at: datetime | None = None
+    delivered_at_from: str | None = None
+    parts: tuple[PartRow, ...] = ()
+    unlisted_files: int = 0
+    rows: int | None = None
+    totals: tuple[TotalRow, ...] = ()
+    columns_digest: str | None = None
+    policy_digest: str | None = None
+    outcome: str = REFUSED
+    reason: str | None = None
     commits: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, int] = field(default_factory=dict)
     run: str = ""

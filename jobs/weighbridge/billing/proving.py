@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,7 @@ from weighbridge.billing.attribute import (
 from weighbridge.billing.deliveries import Delivery, check_parts, check_unchanged
 from weighbridge.billing.formats import Declared, Part
 from weighbridge.billing.lake import Lake, StagedFile
-from weighbridge.billing.ledger import PUBLISHED, LedgerRow, PartRow, TotalRow
+from weighbridge.billing.ledger import PUBLISHED, REFUSED, LedgerRow, PartRow, TotalRow
 from weighbridge.billing.reading import PeriodSurvey, Survey, open_bill
 from weighbridge.billing.reconcile import Totals, add, plain, require_equal, totals_of
 from weighbridge.billing.roll_up import roll_up_by_day
@@ -74,26 +75,19 @@ def prove_delivery(
     period = the_period(delivery, survey)
     found = survey.periods[period]
     _require_manifest_rows(delivery, survey)
-    row = LedgerRow(
-        delivery=delivery.id,
-        source=delivery.source,
+    row = dataclasses.replace(
+        delivery_row(delivery),
         billing_period=period,
         format=bill.format,
-        manifest=delivery.manifest,
-        manifest_digest=delivery.manifest_digest,
-        delivered_at=delivery.delivered_at,
-        delivered_at_from=delivery.delivered_at_from,
         parts=tuple(
             PartRow(f.key, f.bytes, survey.rows_by_part.get(number, 0), f.etag)
             for number, f in enumerate(files, start=1)
         ),
-        unlisted_files=delivery.unlisted,
         rows=survey.rows,
         totals=_ledger_totals(found),
         columns_digest=_columns_digest(bill.columns),
         policy_digest=policy.digest,
         outcome=PUBLISHED,
-        reason=None,
     )
     lines = bill.lines.withColumn("provider_name", F.coalesce("provider_name", F.lit(source.provider)))
     proven = _write_and_prove(
@@ -105,8 +99,6 @@ def prove_delivery(
 
 def prove_again(lake: Lake, row: LedgerRow, policy: Policy, attempt: str, progress: Progress) -> Proven:
     """What is published of one delivery, attributed by another policy; its totals cannot move."""
-    from dataclasses import replace
-
     from weighbridge.billing.attribute import ATTRIBUTION_COLUMNS, present_keys
 
     charges = _published(lake, row).drop(*ATTRIBUTION_COLUMNS)
@@ -115,13 +107,13 @@ def prove_again(lake: Lake, row: LedgerRow, policy: Policy, attempt: str, progre
         F.min(F.col("charge_period_start").cast("date")).alias("first"),
         F.max(F.col("charge_period_start").cast("date")).alias("last"),
     ).first()
-    again = replace(row, policy_digest=policy.digest)
+    again = dataclasses.replace(row, policy_digest=policy.digest)
     if days is None or days["first"] is None:
         return Proven(again, (), roll_up_by_day(_published(lake, row)), "reattribution")
     proven = _write_and_prove(
         lake, lines, present_keys(lines), (days["first"], days["last"]), policy, again, attempt, progress
     )
-    return replace(proven, kind="reattribution")
+    return dataclasses.replace(proven, kind="reattribution")
 
 
 def prove_published(lake: Lake, row: LedgerRow) -> Proven:
@@ -254,45 +246,29 @@ def _prove_nothing(lake: Lake, delivery: Delivery, policy: Policy) -> Proven:
     """A delivery without files: its period becomes empty."""
     if delivery.period is None:
         raise BillRefused(f"{delivery.manifest} lists no file and names no billing period")
-    row = LedgerRow(
-        delivery=delivery.id,
-        source=delivery.source,
-        billing_period=delivery.period,
-        format=None,
-        manifest=delivery.manifest,
-        manifest_digest=delivery.manifest_digest,
-        delivered_at=delivery.delivered_at,
-        delivered_at_from=delivery.delivered_at_from,
-        parts=(),
-        unlisted_files=delivery.unlisted,
-        rows=0,
-        totals=(),
-        columns_digest=None,
-        policy_digest=policy.digest,
-        outcome=PUBLISHED,
-        reason=None,
+    row = dataclasses.replace(
+        delivery_row(delivery), parts=(), rows=0, policy_digest=policy.digest, outcome=PUBLISHED
     )
     nothing = lake.spark.createDataFrame([], DAILY_COSTS.ddl)
     return Proven(row, (), nothing)
 
 
-def refused_row(delivery: Delivery, reason: str, policy_digest: str | None) -> LedgerRow:
-    """The ledger's row of a delivery that could not be taken."""
+def delivery_row(delivery: Delivery) -> LedgerRow:
+    """What the ledger can say of a delivery before it is read; nothing has been decided of it yet."""
     return LedgerRow(
         delivery=delivery.id,
         source=delivery.source,
         billing_period=delivery.period,
-        format=None,
         manifest=delivery.manifest,
         manifest_digest=delivery.manifest_digest,
         delivered_at=delivery.delivered_at,
         delivered_at_from=delivery.delivered_at_from,
         parts=tuple(PartRow(part.key, part.bytes or 0, part.rows, "") for part in delivery.parts),
         unlisted_files=delivery.unlisted,
-        rows=None,
-        totals=(),
-        columns_digest=None,
-        policy_digest=policy_digest,
-        outcome="refused",
-        reason=reason,
     )
+
+
+def refused_row(delivery: Delivery, reason: str, policy_digest: str | None) -> LedgerRow:
+    """The ledger's row of a delivery that could not be taken."""
+    row = delivery_row(delivery)
+    return dataclasses.replace(row, outcome=REFUSED, reason=reason, policy_digest=policy_digest)

@@ -143,7 +143,7 @@ def run(name: str, **arguments: Any) -> Answer:
     if found is None:
         raise LookupError(f"no command {name}")
     say(shell_line(name, arguments))
-    function: Callable[..., Answer] = found.callback.__wrapped__  # type: ignore[union-attr]
+    function: Callable[..., Answer] = found.callback.__wrapped__  # type: ignore[union-attr]  # `command` set it
     return function(**arguments)
 
 
