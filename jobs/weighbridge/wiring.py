@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -216,6 +217,8 @@ def build_session(settings: Settings, extra: Mapping[str, str] | None = None) ->
     time.tzset()
     from pyspark.sql import SparkSession
 
+    # It tells of each connection that it closes, also after everything that could be told to has gone.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     conf: dict[str, str | bool | int | float | None] = {**spark_conf(settings), **(extra or {})}
     builder = SparkSession.builder.config(map=conf)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit the master is already chosen

@@ -26,8 +26,6 @@ from weighbridge.wiring import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Slow until the plan of a read is made small: see CHANGELOG.
-pytestmark = pytest.mark.proof
 
 FIRST = "2026-12-03T04:30:00.000Z-11111111-daaa-439c-92f1-afc727f1e0a3"
 SECOND = "2026-12-05T04:30:00.000Z-22222222-daaa-439c-92f1-afc727f1e0a3"

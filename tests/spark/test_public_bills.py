@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 Row = dict[str, str]
 
 
-# Slow until the plan of a read is made small: see CHANGELOG.
-pytestmark = pytest.mark.proof
-
-
 def manifest(bills: Path) -> list[Row]:
     with (bills / "MANIFEST.csv").open(newline="") as file:
         return [row for row in csv.DictReader(file) if row["expected"] != "not-a-bill"]

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from weighbridge.billing.reading import Bill, Survey
 
-# Slow until the plan of a read is made small: see CHANGELOG.
-pytestmark = pytest.mark.proof
 
 FOCUS = {
     "BillingPeriodStart": "2026-10-01T00:00:00Z",
