@@ -46,9 +46,15 @@ class Answer:
 
 
 def to_json(value: Any) -> str:
-    """One JSON document; money is decimal text, times are ISO 8601 with Z."""
+    """One JSON document; money is decimal text, times are ISO 8601 with Z. A float is an error: it is inexact."""
 
     def plain(item: Any) -> Any:
+        if item is None or isinstance(item, (str, int)):
+            return item
+        if isinstance(item, Mapping):
+            return {str(key): plain(value) for key, value in item.items()}
+        if isinstance(item, (list, tuple)):
+            return [plain(value) for value in item]
         if isinstance(item, Decimal):
             return format(item, "f")
         if isinstance(item, datetime):
@@ -57,7 +63,7 @@ def to_json(value: Any) -> str:
             return item.isoformat()
         raise TypeError(f"no JSON form for {type(item).__name__}")
 
-    return json.dumps(value, default=plain, indent=2, ensure_ascii=False)
+    return json.dumps(plain(value), indent=2, ensure_ascii=False)
 
 
 def say(text: str) -> None:
@@ -95,10 +101,12 @@ def command(name: str, *, example: str) -> Callable[[Callable[..., Answer]], cli
             with only_answers_on_stdout() as answer_on_stdout:
                 try:
                     answer = function(**arguments)
-                except WeighbridgeError as error:
+                except Exception as error:  # whatever happens, who asked for JSON gets one document
                     if as_json:
                         problem = {"error": str(error), "kind": type(error).__name__}
                         answer_on_stdout(to_json(problem) + "\n")
+                    if not isinstance(error, WeighbridgeError):
+                        raise
                     say(f"{name}: {error}")
                     sys.exit(error.exit_code)
                 answer_on_stdout((to_json(answer.data) if as_json else answer.text).rstrip("\n") + "\n")

@@ -18,7 +18,7 @@ from pathlib import Path
 from weighbridge.adapters import machine
 from weighbridge.adapters.jars import Jar, missing, read_lock, wrong
 from weighbridge.errors import WeighbridgeError
-from weighbridge.wiring import COMET_JAR, Settings, is_s3, share
+from weighbridge.wiring import COMET_JAR, Settings, is_s3, load_policy, share
 
 GIB = 1024**3
 DISK_WANTED = 5 * GIB
@@ -182,46 +182,37 @@ def resources(settings: Settings) -> Iterator[Finding]:
     count = machine.cores()
     yield Finding("cores", count >= 2, str(count), "with one core a night takes twice as long", needed=False)
     memory = machine.memory_bytes()
-    yield Finding(
-        "memory", memory >= 4 * GIB, f"{memory / GIB:.1f} GiB",
-        f"Spark is given {settings.spark_driver_memory} and Comet 1g beside it: at least 4 GiB are wanted",
-        needed=False,
-    )  # fmt: skip
+    way = f"Spark is given {settings.spark_driver_memory} and Comet 1g beside it: at least 4 GiB are wanted"
+    yield Finding("memory", memory >= 4 * GIB, f"{memory / GIB:.1f} GiB", way, needed=False)
     folder = Path(settings.lake) if settings.lake and not is_s3(settings.lake) else Path.cwd()
     free = machine.free_bytes(folder)
-    yield Finding(
-        "disk", free >= DISK_WANTED, f"{free / GIB:.1f} GiB free at {folder}",
-        "make room: a night writes its charges before it lets go of the old ones", needed=False,
-    )  # fmt: skip
+    way = "make room: a night writes its charges before it lets go of the old ones"
+    yield Finding("disk", free >= DISK_WANTED, f"{free / GIB:.1f} GiB free at {folder}", way, needed=False)
 
 
 def places(settings: Settings) -> Iterator[Finding]:
-    """The lake and the policy, where they are set: whether they can be written and read."""
+    """The policy and the lake: whether they are set, and can be read and written."""
     if settings.policy:
-        yield readable(settings, "WEIGHBRIDGE_POLICY", settings.policy)
+        yield readable(settings)
     else:
-        yield Finding(
-            "policy", True, "the example in the package (WEIGHBRIDGE_POLICY is not set)", needed=False
-        )
+        example = Path(__file__).parents[1] / "policy"
+        way = f"for a night, set WEIGHBRIDGE_POLICY to a folder or s3:// prefix; {example} is an example to copy"
+        yield Finding("policy", False, "WEIGHBRIDGE_POLICY is not set", way, needed=False)
     if settings.lake:
         yield writable(settings)
     else:
-        yield Finding("lake", True, "not set yet: WEIGHBRIDGE_LAKE names it for a night", needed=False)
+        way = "for a night, set WEIGHBRIDGE_LAKE to a folder or s3:// prefix, for example ./lake"
+        yield Finding("lake", False, "WEIGHBRIDGE_LAKE is not set", way, needed=False)
 
 
-def readable(settings: Settings, name: str, place: str) -> Finding:
-    """Whether a folder or prefix holds a file that can be read."""
-    from weighbridge.adapters.files import open_store
-
+def readable(settings: Settings) -> Finding:
+    """Whether the policy can be read and says nothing that would be refused."""
+    way = "mend what WEIGHBRIDGE_POLICY names, or let this user read it"
     try:
-        store = open_store(place, settings)
-        first = next(iter(store.list()), None)
-        if first is not None:
-            store.read(first.key, 0, 1)
+        policy = load_policy(settings)
     except (WeighbridgeError, OSError) as error:
-        return Finding("policy", False, str(error), f"let this user read what {name} names")
-    found = f"{place} can be read" if first else f"{place} holds no file"
-    return Finding("policy", first is not None, found, f"let {name} name the policy's folder or s3:// prefix")
+        return Finding("policy", False, str(error), way)
+    return Finding("policy", True, f"{len(policy.sources)} sources in {settings.policy}", way)
 
 
 def writable(settings: Settings) -> Finding:

@@ -136,7 +136,7 @@ def marts(source: str | None = None, period: str | None = None, docs: Path | str
     if not result.ok:
         raise Refused("the marts are as they were before, because: " + "; ".join(result.failures))
     page = document_marts(spark, lake_root, project, Path(docs)) if docs else None
-    data = {"run": run, "periods": periods, "seconds": round(result.seconds, 1), "docs": page and str(page)}
+    data = {"run": run, "periods": periods, "seconds": round(result.seconds), "docs": page and str(page)}
     return Answer(
         data, f"marts built and tested in {result.seconds:.0f} s" + (f"; see {page}" if page else "")
     )
