@@ -87,7 +87,7 @@ class _Mailbox(socketserver.StreamRequestHandler):
             if in_message and line != b".\r\n":
                 message += line
             elif in_message:
-                self.server.mail.append(message.decode())  # type: ignore[attr-defined]
+                self.server.mail.append(message.decode())
                 in_message = False
                 self.wfile.write(b"250 taken\r\n")
             elif line.upper().startswith(b"DATA"):
@@ -103,8 +103,8 @@ class _Mailbox(socketserver.StreamRequestHandler):
 class _Web(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.told.append(json.loads(body))  # type: ignore[attr-defined]
-        self.send_response(self.server.answer)  # type: ignore[attr-defined]
+        self.server.told.append(json.loads(body))
+        self.send_response(self.server.answer)
         self.end_headers()
 
     def log_message(self, *arguments: Any) -> None:
@@ -121,14 +121,14 @@ def _serving(server: Any) -> Iterator[Any]:
 @pytest.fixture
 def mailbox() -> Iterator[Any]:
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mailbox)
-    server.mail = []  # type: ignore[attr-defined]
+    server.mail = []
     yield from _serving(server)
 
 
 @pytest.fixture
 def web() -> Iterator[Any]:
     server = HTTPServer(("127.0.0.1", 0), _Web)
-    server.told, server.answer = [], 204  # type: ignore[attr-defined]
+    server.told, server.answer = [], 204
     yield from _serving(server)
 
 

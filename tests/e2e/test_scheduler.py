@@ -44,7 +44,7 @@ class _Remember(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Keeps the JSON document."""
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.told.append(json.loads(body))  # type: ignore[attr-defined]
+        self.server.told.append(json.loads(body))
         self.send_response(204)
         self.end_headers()
 

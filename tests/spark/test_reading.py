@@ -303,7 +303,7 @@ def test_net_columns_and_discount_rows_give_the_same_effective_cost(
     assert one is not None
     assert other is not None
     assert one.exact == other.exact
-    assert one.exact != with_rows.totals["USD"]["billed_cost"].exact  # type: ignore[union-attr]
+    assert one.exact != with_rows.totals["USD"]["billed_cost"].exact
 
 
 def test_parquet_and_text_of_one_bill_hold_the_same(spark: SparkSession, tmp_path: Path) -> None:
