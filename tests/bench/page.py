@@ -130,7 +130,7 @@ def _night(one: Nights) -> list[str]:
 def _overheads(one: Nights, phases: Iterable[object]) -> dict[str, float]:
     summed: dict[str, float] = {}
     for phase in phases:
-        for kind, cpu_s in phase.overheads.items():  # type: ignore[attr-defined]
+        for kind, cpu_s in phase.overheads.items():
             summed[kind] = summed.get(kind, 0.0) + cpu_s
     return summed
 
