@@ -36,6 +36,7 @@ class Source:
     currency: str | None = None
     dates: str | None = None
     keep_tag_keys: tuple[str, ...] | None = None
+    late_after_hours: int = 48
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,9 @@ def _read_sources(data: Mapping[str, Any]) -> tuple[Source, ...]:
         if missing:
             raise PolicyRefused(f"{where} lacks '{missing[0]}'")
         texts = {
-            key: str(value) for key, value in entry.items() if key != "keep_tag_keys" and value is not None
+            key: str(value)
+            for key, value in entry.items()
+            if key not in ("keep_tag_keys", "late_after_hours") and value is not None
         }
         if not NAME.match(texts["name"]):
             raise PolicyRefused(f"{where}: name '{texts['name']}' must match {NAME.pattern}")
@@ -202,7 +205,11 @@ def _read_sources(data: Mapping[str, Any]) -> tuple[Source, ...]:
         keep = entry.get("keep_tag_keys")
         if keep is not None and not (isinstance(keep, list) and all(isinstance(key, str) for key in keep)):
             raise PolicyRefused(f"{where}: keep_tag_keys must be a list of tag keys")
-        sources.append(Source(**texts, keep_tag_keys=None if keep is None else tuple(keep)))
+        hours = entry.get("late_after_hours", Source.late_after_hours)
+        if not isinstance(hours, int) or isinstance(hours, bool) or hours < 0:
+            raise PolicyRefused(f"{where}: late_after_hours must be a whole number of hours, 0 for never")
+        keep = None if keep is None else tuple(keep)
+        sources.append(Source(**texts, keep_tag_keys=keep, late_after_hours=hours))
     return tuple(sources)
 
 

@@ -260,6 +260,7 @@ CHECK_RESULTS = Table(
         _text("column_name", "Column it looks at, if one"),
         _text("severity", "critical (nothing is published) or warning", nullable=False),
         Column("success", "boolean", "Whether it held", nullable=False),
+        _text("says", "The expectation as a sentence", nullable=False),
         _text("expected", "What was asked, as JSON"),
         _text("observed", "What was found, as JSON"),
         Column("checked_at", "timestamp", "When, UTC", nullable=False),

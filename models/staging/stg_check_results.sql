@@ -9,6 +9,7 @@ select
     column_name,
     severity,
     success,
+    says,
     expected,
     observed,
     checked_at

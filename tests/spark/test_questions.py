@@ -17,7 +17,7 @@ from weighbridge.cli import run
 from weighbridge.errors import Refused
 from weighbridge.finance.export import is_money
 from weighbridge.finance.questions import find, questions
-from weighbridge.tables import CHARGES, DELIVERIES
+from weighbridge.tables import CHARGES, CHECK_RESULTS, DELIVERIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,17 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CostL
     first = night(made, 2, "d1", Decimal(8))
     second = night(made, 4, "d2", Decimal(8) + LAST_DIGIT)
     made.replace(DELIVERIES, [first, second])
+    made.replace(CHECK_RESULTS, [failed_check()])
     return made
+
+
+def failed_check() -> dict[str, Any]:
+    """One warning of the first delivery."""
+    texts = {"severity": "warning", "says": "only values that this source had before", "suite": "daily_costs"}
+    keys = {"run": "r1", "delivery": "d1", "source": "aws", "billing_period": "2026-10"}
+    at = datetime.datetime(2026, 11, 2, tzinfo=datetime.UTC)
+    plain = dict.fromkeys(CHECK_RESULTS.column_names)
+    return plain | keys | texts | {"check_name": "expect", "success": False, "checked_at": at}
 
 
 def answer(lake: CostLake, name: str, as_of: str | None = None, **given: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -15,7 +15,7 @@ from weighbridge.billing.lake import Commit, StagedFile
 from weighbridge.billing.ledger import LedgerRow
 from weighbridge.errors import LakeTooNew, Unavailable
 from weighbridge.ports import FileStore
-from weighbridge.tables import CHARGES, DELIVERIES, LAKE_FORMAT, MARTS, TABLES, Table
+from weighbridge.tables import CHARGES, CHECK_RESULTS, DELIVERIES, LAKE_FORMAT, MARTS, TABLES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -224,7 +224,6 @@ class DeltaLake:
         """Writes ledger rows in one commit, each replacing the row of its delivery and period."""
         if not rows:
             return None
-        ids = ", ".join(f"'{delivery}'" for delivery in sorted({row.delivery for row in rows}))
         keep = [
             old
             for old in self.ledger()
@@ -233,27 +232,46 @@ class DeltaLake:
             not in {(row.delivery, row.source, row.billing_period) for row in rows}
         ]
         values = [tuple(row.to_columns().values()) for row in (*keep, *rows)]
+        self._replace_deliveries(DELIVERIES, {row.delivery for row in rows}, values, metadata, lease)
+        return self._own_commit(DELIVERIES.name, metadata)
+
+    def record_checks(
+        self,
+        run: str,
+        deliveries: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+        metadata: Mapping[str, Any],
+        lease: int,
+    ) -> int:
+        """Writes results of checks in one commit, in place of those of the same run and deliveries."""
+        import pyspark.sql.functions as F
+
+        before = self.read(CHECK_RESULTS.name).where(
+            F.col("delivery").isin(*deliveries) & (F.col("run") != run)
+        )
+        kept = [tuple(row) for row in before.collect()]
+        self._replace_deliveries(CHECK_RESULTS, deliveries, [*kept, *rows], metadata, lease)
+        return self._own_commit(CHECK_RESULTS.name, metadata)
+
+    def _replace_deliveries(
+        self,
+        table: Table,
+        deliveries: Iterable[str],
+        rows: Sequence[tuple[Any, ...]],
+        metadata: Mapping[str, Any],
+        lease: int,
+    ) -> None:
+        # A delivery's key is made of hex digits by us; nothing else may get into a condition.
+        ids = ", ".join(f"'{int(delivery, 16):016x}'" for delivery in sorted(set(deliveries)))
         (
-            self.spark.createDataFrame(values, DELIVERIES.ddl)
+            self.spark.createDataFrame(rows, table.ddl)
             .coalesce(1)
             .write.format("delta")
             .mode("overwrite")
             .option("replaceWhere", f"delivery IN ({ids})")
             .option("userMetadata", json.dumps(metadata, sort_keys=True))
-            .option("txnAppId", DELIVERIES.name)
+            .option("txnAppId", table.name)
             .option("txnVersion", str(lease))
-            .save(self.path(DELIVERIES.name))
-        )
-        return self._own_commit(DELIVERIES.name, metadata)
-
-    def append(self, table: Table, rows: Sequence[tuple[Any, ...]], metadata: Mapping[str, Any]) -> None:
-        """Adds rows to a table that only grows."""
-        (
-            self.spark.createDataFrame(rows, table.ddl)
-            .coalesce(1)
-            .write.format("delta")
-            .mode("append")
-            .option("userMetadata", json.dumps(metadata, sort_keys=True))
             .save(self.path(table.name))
         )
 

@@ -9,9 +9,10 @@ from weighbridge.billing.runs import DeliveryNote, RunRecord
 from weighbridge.errors import Refused
 from weighbridge.ports import FileStore
 
-__all__ = ["DeliveryNote", "RunRecord", "read_run", "run_key", "run_mark", "write_run"]
+__all__ = ["DeliveryNote", "RunRecord", "read_run", "run_key", "run_mark", "write_page", "write_run"]
 
 RUNS = "_weighbridge/runs"
+PAGES = "_weighbridge/checks"
 
 
 def run_key(run: str) -> str:
@@ -23,6 +24,13 @@ def run_key(run: str) -> str:
 def write_run(store: FileStore, record: RunRecord) -> None:
     """Puts the record into the lake (a store at the lake's root), in place of the run's earlier one."""
     store.write(run_key(record.run), record.to_json().encode())
+
+
+def write_page(store: FileStore, run: str, html: str) -> str:
+    """Puts the page of a run's checks into the lake; where it lies, for a person."""
+    key = run_key(run).replace(RUNS, PAGES).removesuffix(".json") + ".html"
+    store.write(key, html.encode())
+    return f"{store.root}/{key}"
 
 
 def read_run(store: FileStore, run: str) -> RunRecord | None:

@@ -70,5 +70,15 @@ class Lake(Protocol):
     ) -> int:
         """Replaces the rows of (source, period) in one commit, also down to nothing; returns its version."""
 
+    def record_checks(
+        self,
+        run: str,
+        deliveries: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+        metadata: Mapping[str, Any],
+        lease: int,
+    ) -> int:
+        """Writes results of checks in one commit, in place of those of the same run and deliveries."""
+
     def record(self, rows: Sequence[LedgerRow], metadata: Mapping[str, Any], lease: int) -> int | None:
         """Writes ledger rows in one commit, each replacing the row of its delivery and period."""

@@ -8,19 +8,13 @@ from pathlib import Path
 
 from weighbridge.billing.deliveries import Found, loose_delivery
 from weighbridge.billing.formats import Declared, Part
-from weighbridge.billing.night import (
-    Night,
-    Outcome,
-    finish_forward,
-    highest_lease,
-    publish,
-    record_in_ledger,
-    run_record,
-    take_news,
-)
+from weighbridge.billing.night import run_record
+from weighbridge.billing.night_context import Night, Outcome, highest_lease
 from weighbridge.billing.proving import the_period
+from weighbridge.billing.publishing import finish_forward, publish, record_in_ledger
 from weighbridge.billing.reading import open_bill
 from weighbridge.billing.runs import RunRecord
+from weighbridge.billing.taking import take_news
 from weighbridge.errors import Refused
 
 

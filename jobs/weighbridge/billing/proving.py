@@ -20,16 +20,18 @@ from weighbridge.billing.attribute import (
     segment_starts,
     with_attribution_keys,
 )
+from weighbridge.billing.checking import Check, Unfit, check_delivery, failed, profile_of
 from weighbridge.billing.deliveries import Delivery, check_parts, check_unchanged
 from weighbridge.billing.formats import Declared, Part
 from weighbridge.billing.lake import Lake, StagedFile
 from weighbridge.billing.ledger import PUBLISHED, REFUSED, LedgerRow, PartRow, TotalRow
 from weighbridge.billing.reading import PeriodSurvey, Survey, open_bill
-from weighbridge.billing.reconcile import Totals, add, plain, require_equal, totals_of
+from weighbridge.billing.reconcile import Totals, add, plain, require_equal, totals_in, totals_of
 from weighbridge.billing.roll_up import roll_up_by_day
 from weighbridge.errors import BillRefused
 from weighbridge.policies import Policy, Source
 from weighbridge.ports import FileStore, Progress
+from weighbridge.quality import CRITICAL, Expected, History
 from weighbridge.tables import CHARGES, DAILY_COSTS
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Proven:
     files: tuple[StagedFile, ...]
     daily: DataFrame
     kind: str = "delivery"
+    checks: tuple[Check, ...] = ()
 
     @property
     def place(self) -> tuple[str, str]:
@@ -53,18 +56,22 @@ class Proven:
         return self.row.source, self.row.billing_period or ""
 
 
-def prove_delivery(
-    lake: Lake,
-    delivery: Delivery,
-    landing: FileStore,
-    source: Source,
-    policy: Policy,
-    attempt: str,
-    progress: Progress,
-) -> Proven:
-    """A delivery that is whole, readable and equal in every layer; BillRefused or TotalsDiffer otherwise."""
+@dataclass(frozen=True)
+class Attempt:
+    """What proving works with: the lake, the policy, what the source published before, a name for its folders."""
+
+    lake: Lake
+    policy: Policy
+    history: History
+    name: str
+    progress: Progress
+
+
+def prove_delivery(attempt: Attempt, delivery: Delivery, landing: FileStore, source: Source) -> Proven:
+    """A delivery that is whole, readable, equal in every layer and fit; BillRefused or TotalsDiffer otherwise."""
+    lake, policy = attempt.lake, attempt.policy
     what = f"{delivery.source} {delivery.period or ''} {delivery.id}".replace("  ", " ")
-    progress.phase("read", (what,))
+    attempt.progress.phase("read", (what,))
     files = check_parts(landing, delivery)
     if not delivery.parts:
         return _prove_nothing(lake, delivery, policy)
@@ -90,29 +97,26 @@ def prove_delivery(
         outcome=PUBLISHED,
     )
     lines = bill.lines.withColumn("provider_name", F.coalesce("provider_name", F.lit(source.provider)))
-    proven = _write_and_prove(
-        lake, lines, found.tag_keys, (found.first_day, found.last_day), policy, row, attempt, progress
-    )
+    proven = _write_and_prove(attempt, lines, found.tag_keys, (found.first_day, found.last_day), row)
     check_unchanged(landing, files, delivery)
     return proven
 
 
-def prove_again(lake: Lake, row: LedgerRow, policy: Policy, attempt: str, progress: Progress) -> Proven:
+def prove_again(attempt: Attempt, row: LedgerRow) -> Proven:
     """What is published of one delivery, attributed by another policy; its totals cannot move."""
     from weighbridge.billing.attribute import ATTRIBUTION_COLUMNS, present_keys
 
+    lake = attempt.lake
     charges = _published(lake, row).drop(*ATTRIBUTION_COLUMNS)
     lines = charges.drop("x_source", "x_delivery")
     days = charges.agg(
         F.min(F.col("charge_period_start").cast("date")).alias("first"),
         F.max(F.col("charge_period_start").cast("date")).alias("last"),
     ).first()
-    again = dataclasses.replace(row, policy_digest=policy.digest)
+    again = dataclasses.replace(row, policy_digest=attempt.policy.digest)
     if days is None or days["first"] is None:
         return Proven(again, (), roll_up_by_day(_published(lake, row)), "reattribution")
-    proven = _write_and_prove(
-        lake, lines, present_keys(lines), (days["first"], days["last"]), policy, again, attempt, progress
-    )
+    proven = _write_and_prove(attempt, lines, present_keys(lines), (days["first"], days["last"]), again)
     return dataclasses.replace(proven, kind="reattribution")
 
 
@@ -176,19 +180,13 @@ def _columns_digest(columns: Sequence[tuple[str, str]]) -> str:
 
 
 def _write_and_prove(
-    lake: Lake,
-    lines: DataFrame,
-    tag_keys: Iterable[str],
-    days: tuple[date, date],
-    policy: Policy,
-    row: LedgerRow,
-    attempt: str,
-    progress: Progress,
+    attempt: Attempt, lines: DataFrame, tag_keys: Iterable[str], days: tuple[date, date], row: LedgerRow
 ) -> Proven:
+    lake, policy, progress = attempt.lake, attempt.policy, attempt.progress
     what = f"{row.source} {row.billing_period}"
     progress.phase("stage", (what,))
-    folder = lake.staging_folder(row.source, row.billing_period or "", f"{row.delivery}-{attempt}")
-    scratch = f"{STAGING}/{row.source}-{row.billing_period}-{row.delivery}-{attempt}"
+    folder = lake.staging_folder(row.source, row.billing_period or "", f"{row.delivery}-{attempt.name}")
+    scratch = f"{STAGING}/{row.source}-{row.billing_period}-{row.delivery}-{attempt.name}"
     segments = segment_starts(policy.rules, *days)
     keyed = with_attribution_keys(lines, keys_by_dimension(tag_keys, policy), policy, segments)
     owners_path = lake.store.spark_path(f"{scratch}/owners")
@@ -207,14 +205,21 @@ def _write_and_prove(
     daily_path = lake.store.spark_path(f"{scratch}/daily")
     roll_up_by_day(staged).coalesce(1).write.mode("overwrite").parquet(daily_path)
     daily = lake.spark.read.parquet(daily_path).select(*DAILY_COSTS.column_names)
-    _require_conserved(what, row, staged, daily)
-    return Proven(row, tuple(files), daily)
+    profile = [found.asDict() for found in profile_of(staged).collect()]
+    _require_conserved(what, row, totals_in(profile), daily)
+
+    progress.phase("check", (what,))
+    expected = Expected(row.billing_period or "", row.rows or 0, row.delivered_at, attempt.history)
+    checks = check_delivery(profile, daily, expected)
+    if failed(checks, CRITICAL):
+        raise Unfit(what, expected.period, checks)
+    return Proven(row, tuple(files), daily, checks=checks)
 
 
-def _require_conserved(what: str, row: LedgerRow, staged: DataFrame, daily: DataFrame) -> None:
+def _require_conserved(what: str, row: LedgerRow, staged: Totals, daily: DataFrame) -> None:
     """Delivered = charges = attributed + unattributed = daily_costs, per currency and measure, exactly."""
     delivered: Totals = {(total.currency, total.measure): total.stored for total in row.totals}
-    require_equal(what, "the delivery", delivered, "charges", totals_of(staged))
+    require_equal(what, "the delivery", delivered, "charges", staged)
     missing = F.col("attribution_state") == "missing"
     attributed, unattributed = totals_of(daily.where(~missing)), totals_of(daily.where(missing))
     require_equal(what, "the delivery", delivered, "attributed + unattributed", add(attributed, unattributed))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
+from typing import Any
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
@@ -24,6 +25,15 @@ def totals_of(rows: DataFrame) -> dict[tuple[str, str], Decimal | None]:
     return {
         (row["billing_currency"], measure): row[measure] for row in sums.collect() for measure in MEASURES
     }
+
+
+def totals_in(groups: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Decimal | None]:
+    """The same sums from rows that are sums already: `billing_currency` and the four costs in each."""
+    summed: Totals = {}
+    for group in groups:
+        mine = {(group["billing_currency"], measure): group[measure] for measure in MEASURES}
+        summed = add(summed, mine)
+    return dict(summed)
 
 
 def require_equal(what: str, first: str, one: Totals, second: str, other: Totals) -> None:

@@ -37,6 +37,7 @@ class RunRecord:
     warnings: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
     versions: Mapping[str, int] = field(default_factory=dict)
+    page: str = ""
     error: str = ""
 
     @property
@@ -66,6 +67,7 @@ class RunRecord:
             *(f"late: {text}" for text in self.late),
             *(f"warning: {text}" for text in self.warnings),
             *(f"published {_name(note)}" for note in self.published),
+            *([f"every check: {self.page}"] if self.page else []),
         ]
 
     def to_json(self) -> str:
@@ -79,6 +81,7 @@ class RunRecord:
                 "warnings": list(self.warnings),
                 "late": list(self.late),
                 "versions": dict(self.versions),
+                "page": self.page,
                 "error": self.error,
                 "started_at": self.started_at.isoformat(),
                 "finished_at": self.finished_at.isoformat() if self.finished_at else None,
@@ -104,6 +107,7 @@ class RunRecord:
                 warnings=tuple(found["warnings"]),
                 late=tuple(found["late"]),
                 versions=dict(found["versions"]),
+                page=found.get("page", ""),
                 error=found.get("error", ""),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -15,7 +15,7 @@ from weighbridge.cli import Answer, command, say
 from weighbridge.errors import Refused, WeighbridgeError
 
 if TYPE_CHECKING:
-    from weighbridge.billing.night import Night
+    from weighbridge.billing.night_context import Night
     from weighbridge.billing.runs import RunRecord
 
 
@@ -46,8 +46,9 @@ def _night(run: str, day: date, sources: Sequence[Any] | None = None, progress: 
     from weighbridge.adapters.files import open_store
     from weighbridge.adapters.lease import hold
     from weighbridge.adapters.marts import refresh_marts
+    from weighbridge.adapters.runs import write_page
     from weighbridge.billing.archive import Below
-    from weighbridge.billing.night import Night
+    from weighbridge.billing.night_context import Night
 
     settings = wiring.Settings.from_environment()
     policy = wiring.load_policy(settings)
@@ -68,6 +69,7 @@ def _night(run: str, day: date, sources: Sequence[Any] | None = None, progress: 
         lease=lambda at_least: hold(root, settings, run, getpass.getuser(), at_least=at_least),
         build_marts=build_marts,
         archive=Below(lake.store, "_archive/") if settings.archive else None,
+        keep_page=lambda html: write_page(lake.store, run, html),
         now=lambda: datetime.now(UTC),
         progress=progress or Spoken(),
     )
