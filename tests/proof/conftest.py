@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from proof import nights, tables
 from proof.nights import Answered, Process
@@ -57,14 +58,14 @@ def report(request: pytest.FixtureRequest) -> Report:
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def prepared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A lake that published two periods; a newer delivery of one of them has landed since."""
     home = tmp_path_factory.mktemp("prepared")
     place = Place(home / "lake", home / "policy")
     nights.write_policy(place.policy, str(home / "bills"))
     nights.deliver(home / "bills", period=nights.EARLIER, rows=200)
     nights.deliver(home / "bills")
-    said = nights.weighbridge(place.env, "night", "--run", "before", "--json")
+    said = nights.night_in_this_process(place.env, "before")
     assert said.code == 0, said.err
     nights.deliver(home / "bills", again=True)
     return place

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -11,11 +13,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from weighbridge.cli import run, to_json
 
@@ -179,6 +183,29 @@ def _state_and_group(pid: int) -> tuple[str, int]:
     """State letter and process group of a process; OSError where there is none."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return after_name[0], int(after_name[2])
+
+
+@contextlib.contextmanager
+def within(env: Mapping[str, str]) -> Iterator[None]:
+    """Within, this process works where `env` says, and its Spark session knows no table of another lake."""
+    before = dict(os.environ)
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    session.sql("DROP DATABASE IF EXISTS weighbridge CASCADE")
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def night_in_this_process(env: Mapping[str, str], name: str) -> Answered:
+    """A whole night through the command's own function, in the Spark session that is already there."""
+    told = io.StringIO()
+    with within(env), contextlib.redirect_stderr(told):
+        answer = run("night", run=name)
+    return Answered(answer.exit_code, to_json(answer.data), told.getvalue())
 
 
 def weighbridge(env: Mapping[str, str], *arguments: str) -> Answered:

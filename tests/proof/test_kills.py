@@ -1,4 +1,8 @@
-"""kill -9 of the driver at every phase and after every Delta commit: one more night gives the same tables."""
+"""kill -9 of the driver at every phase and after every Delta commit: one more night gives the same tables.
+
+The night that dies is a process of its own; the one after it goes through the same command in the Spark session
+of the test run, which knows nothing of that lake.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,11 @@ def test_the_phases_and_commits_of_a_night_are_those_that_are_killed(undisturbed
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_night_killed_at_a_phase_is_made_good_by_one_more(
-    phase: str, place: Any, undisturbed: Any, start: Callable[..., Process], report: Report
+    phase: str,
+    place: Any,
+    undisturbed: Any,
+    start: Callable[..., Process],
+    report: Report,
 ) -> None:
     with report.case(f"killed at the phase *{phase}*") as row:
         night = start(place.env, "night", "--run", "killed")
@@ -69,7 +77,7 @@ def killed(night: Process) -> None:
 
 def retried(place: Any, undisturbed: Any, row: Any) -> None:
     """One night more, exactly one, and then everything is as if nothing had happened."""
-    said = nights.weighbridge(place.env, "night", "--run", "retry", "--json")
+    said = nights.night_in_this_process(place.env, "retry")
     assert said.code == 0, said.err[-2000:]
     row.then = what_it_did(said)
     row.identical = undisturbed.same_as(place.lake)
