@@ -106,5 +106,6 @@ unchanged project "$project" || { install_project && done_with project "$project
 need_java
 "$VENV/bin/weighbridge" jars >&2
 
-classes=$(cat requirements.lock infra/spark/jars.lock infra/spark/archive_classes.py - <<<"$python $(java_version)" | sha256sum)
+spark=$(grep -E '^(pyspark|py4j|delta-spark)==' requirements.lock)
+classes=$(cat infra/spark/jars.lock infra/spark/archive_classes.py - <<<"$spark $python $(java_version)" | sha256sum)
 unchanged classes "$classes" || { archive_classes && done_with classes "$classes"; }
