@@ -10,7 +10,7 @@ from weighbridge.billing.deliveries import Found, loose_delivery
 from weighbridge.billing.formats import Declared, Part
 from weighbridge.billing.night import run_record
 from weighbridge.billing.night_context import Night, Outcome, highest_lease
-from weighbridge.billing.proving import the_period
+from weighbridge.billing.proving import clear_scratch, the_period
 from weighbridge.billing.publishing import finish_forward, publish, record_in_ledger
 from weighbridge.billing.reading import open_bill
 from weighbridge.billing.runs import RunRecord
@@ -29,11 +29,12 @@ def ingest(night: Night, path: Path, source_name: str, delivered_at: datetime) -
     declared = Declared(source.currency, source.dates, source.format, source.keep_tag_keys)
     bill = open_bill(night.lake.spark, [Part(key=path.name, store=store)], declared)
     delivery = dataclasses.replace(delivery, period=the_period(delivery, bill.survey()))
-    finished = finish_forward(night)
+    finish_forward(night)
     with night.lease(highest_lease(night.lake)) as lease:
         known = night.lake.ledger()
         outcome = Outcome()
         take_news(night, Found([delivery]), {source_name: store}, known, outcome, lease)
         failures = publish(night, outcome, lease)
         record_in_ledger(night, [], known, outcome, failures, lease)
-    return run_record(night, started, finished, outcome, failures)
+        clear_scratch(night.lake)
+    return run_record(night, started, outcome, failures)

@@ -11,7 +11,7 @@ from weighbridge.billing.checking import failed
 from weighbridge.billing.lateness import late_sources
 from weighbridge.billing.ledger import DISMISSED, PUBLISHED, REFUSED, LedgerRow
 from weighbridge.billing.night_context import Night, Outcome, highest_lease
-from weighbridge.billing.proving import Proven
+from weighbridge.billing.proving import clear_scratch
 from weighbridge.billing.publishing import finish_forward, publish, record_in_ledger
 from weighbridge.billing.runs import DeliveryNote, RunRecord
 from weighbridge.billing.taking import again, keep, look, take_again, take_news, take_policy
@@ -22,7 +22,7 @@ from weighbridge.quality import WARNING
 def run_night(night: Night, reread: tuple[str, str] | None = None) -> RunRecord:
     """One night: unfinished business first, then what is new (or `reread`: one period from the archive)."""
     started = night.now()
-    finished = finish_forward(night)
+    finish_forward(night)
     with night.lease(highest_lease(night.lake)) as lease:
         found, landings = look(night)
         known = night.lake.ledger()
@@ -34,7 +34,8 @@ def run_night(night: Night, reread: tuple[str, str] | None = None) -> RunRecord:
             take_again(night, known, reread, outcome, lease)
         mart_failures = publish(night, outcome, lease)
         record_in_ledger(night, found.broken, known, outcome, mart_failures, lease)
-    return run_record(night, started, finished, outcome, mart_failures)
+        clear_scratch(night.lake)
+    return run_record(night, started, outcome, mart_failures)
 
 
 def dismiss_delivery(night: Night, delivery: str, reason: str) -> LedgerRow:
@@ -58,7 +59,7 @@ def dismiss_delivery(night: Night, delivery: str, reason: str) -> LedgerRow:
 def reattribute_period(night: Night, period: str, source: str | None, reason: str) -> RunRecord:
     """Published deliveries of a period, attributed by today's policy; the reason stands in the ledger."""
     started = night.now()
-    finished = finish_forward(night)
+    finish_forward(night)
     with night.lease(highest_lease(night.lake)) as lease:
         known = night.lake.ledger()
         meant = [
@@ -75,36 +76,39 @@ def reattribute_period(night: Night, period: str, source: str | None, reason: st
             keep(outcome, dataclasses.replace(proven, row=reasoned))
         failures = publish(night, outcome, lease)
         record_in_ledger(night, [], known, outcome, failures, lease)
-    return run_record(night, started, finished, outcome, failures)
+        clear_scratch(night.lake)
+    return run_record(night, started, outcome, failures)
 
 
-def run_record(
-    night: Night, started: datetime, finished: Sequence[Proven], outcome: Outcome, failures: Sequence[str]
-) -> RunRecord:
-    """What the night did, for the scheduler and for people."""
-    refused = [DeliveryNote(r.source, r.billing_period, r.delivery, r.reason or "") for r in outcome.refused]
-    done = [*finished, *(() if failures else outcome.proven)]
+def run_record(night: Night, started: datetime, outcome: Outcome, failures: Sequence[str]) -> RunRecord:
+    """What the run did, for the scheduler and for people; also what an earlier attempt of it has published.
+
+    A run that is tried again keeps its name, and what was published under it stands in the ledger.
+    """
+    ledger = night.lake.ledger()
+    refused = [_note(row, row.reason or "") for row in outcome.refused]
     if failures:
         reason = "the marts were brought back to their version before: " + "; ".join(failures)
-        refused += [
-            DeliveryNote(proven.row.source, proven.row.billing_period, proven.row.delivery, reason)
-            for proven in outcome.proven
-        ]
+        refused += [_note(proven.row, reason) for proven in outcome.proven]
+    done = [row for row in ledger if row.run == night.run and row.outcome == PUBLISHED]
+    done.sort(key=lambda row: (row.source, row.billing_period or ""))
     return RunRecord(
         run=night.run,
         outcome="refused" if refused else "published" if done else "nothing_new",
         started_at=started,
         finished_at=night.now(),
-        published=tuple(
-            DeliveryNote(proven.row.source, proven.row.billing_period, proven.row.delivery) for proven in done
-        ),
+        published=tuple(_note(row) for row in done),
         refused=tuple(refused),
         warnings=tuple(
             f"{row.source} {row.billing_period}: {check.line}"
             for row, checks in outcome.checked
             for check in failed(checks, WARNING)
         ),
-        late=late_sources(night.policy.sources, night.lake.ledger(), night.now()),
+        late=late_sources(night.policy.sources, ledger, night.now()),
         versions=night.lake.versions(),
         page=night.keep_page(check_page(night.run, night.now(), outcome.checked)) if outcome.checked else "",
     )
+
+
+def _note(row: LedgerRow, reason: str = "") -> DeliveryNote:
+    return DeliveryNote(row.source, row.billing_period, row.delivery, reason)

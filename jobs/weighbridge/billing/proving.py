@@ -258,6 +258,15 @@ def _prove_nothing(lake: Lake, delivery: Delivery, policy: Policy) -> Proven:
     return Proven(row, (), nothing)
 
 
+def clear_scratch(lake: Lake) -> None:
+    """Removes what proving wrote beside the tables, also that of a run that died; the caller holds the lease.
+
+    Charges that were never published lie in their table's own folder and are VACUUM's.
+    """
+    for file in list(lake.store.list(STAGING + "/")):
+        lake.store.delete(file.key)
+
+
 def delivery_row(delivery: Delivery) -> LedgerRow:
     """What the ledger can say of a delivery before it is read; nothing has been decided of it yet."""
     return LedgerRow(

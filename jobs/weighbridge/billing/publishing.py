@@ -18,19 +18,18 @@ from weighbridge.errors import Refused
 from weighbridge.tables import CHARGES, DAILY_COSTS
 
 
-def finish_forward(night: Night) -> list[Proven]:
+def finish_forward(night: Night) -> None:
     """What an earlier run published in charges and did not finish: its days, marts and ledger row follow now."""
     with night.lease(highest_lease(night.lake)) as lease:
         rows = unfinished(night.lake)
         if not rows:
-            return []
+            return
         night.progress.say(f"finishing {len(rows)} (source, period) of an earlier run that died")
         outcome = Outcome([prove_published(night.lake, row) for row in rows])
         failures = publish(night, outcome, lease)
         record_in_ledger(night, [], night.lake.ledger(), outcome, failures, lease)
         if failures:
             raise Refused("the marts of an earlier run still fail: " + "; ".join(failures))
-        return outcome.proven
 
 
 def unfinished(lake: Lake) -> list[LedgerRow]:
