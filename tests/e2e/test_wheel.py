@@ -49,6 +49,7 @@ class Installed:
             "WEIGHBRIDGE_POLICY": str(self.package / "policy"),
             "WEIGHBRIDGE_SPARK_MASTER": "local[2]",
             "PYSPARK_PYTHON": str(self.python),
+            "SPARK_LOCAL_IP": "127.0.0.1",
         }
 
     @property
