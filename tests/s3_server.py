@@ -43,6 +43,33 @@ class S3Server:
             config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
         )
 
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """What delta-rs needs to read a table here."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        }
+
+    def upload(self, folder: Path, prefix: str) -> None:
+        """Every file of a folder under a prefix of the bucket."""
+        client = self.client()
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                client.upload_file(str(path), self.bucket, f"{prefix}/{path.relative_to(folder).as_posix()}")
+
+    def contents(self, prefix: str) -> dict[str, bytes]:
+        """Every object below a prefix, by its key without the prefix."""
+        client, found = self.client(), {}
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+            for item in page.get("Contents", []):
+                body = client.get_object(Bucket=self.bucket, Key=item["Key"])["Body"].read()
+                found[item["Key"].removeprefix(prefix)] = body
+        return found
+
 
 def _weed() -> str:
     beside = Path(sys.executable).with_name("weed")

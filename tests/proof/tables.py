@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ def _plain(value: Any) -> Any:
 def digests(lake: str, options: Mapping[str, str] | None = None) -> dict[str, str]:
     """sha256 of the dump of charges, daily_costs and every mart."""
     return {table: hashlib.sha256(dumped(lake, table, options)).hexdigest() for table in COMPARED}
+
+
+def sum_of(lake: str, table: str, column: str, options: Mapping[str, str] | None = None) -> Decimal:
+    """The exact sum of one column of a table."""
+    values = _open(lake, table, options).to_pyarrow_table(columns=[column])[column].to_pylist()
+    with localcontext(prec=60):
+        return sum((value for value in values if value is not None), Decimal(0))
 
 
 def versions(lake: str, options: Mapping[str, str] | None = None) -> dict[str, int]:
