@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weighbridge.billing.frames import few_rows
 from weighbridge.tables import CHARGES, DAILY_COSTS, DELIVERIES, TABLES, Table
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def delivery(**columns: Any) -> dict[str, Any]:
         "source": "aws",
         "billing_period": "2026-10",
         "manifest_digest": "m1",
-        "parts": [("part-1.csv.gz", 100, 1, "e")],
+        "parts": [{"path": "part-1.csv.gz", "bytes": 100, "rows": 1, "etag": "e"}],
         "outcome": "published",
         "run": "r1",
         "recorded_at": datetime.datetime(2026, 11, 1, 3, tzinfo=UTC),
@@ -118,7 +119,7 @@ class CostLake:
         from delta.tables import DeltaTable
 
         place = f"{self.root}/{table.name}"
-        frame = self.spark.createDataFrame([tuple(row.values()) for row in rows], table.ddl)
+        frame = few_rows(self.spark, rows, table.ddl)
         frame.coalesce(1).write.format("delta").mode("overwrite").option("replaceWhere", where).save(place)
         newest = DeltaTable.forPath(self.spark, place).history(1).first()
         assert newest is not None

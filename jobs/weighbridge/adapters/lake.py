@@ -11,6 +11,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from weighbridge.adapters.files import local_copy
+from weighbridge.billing.frames import few_rows
 from weighbridge.billing.lake import Commit, StagedFile
 from weighbridge.billing.ledger import LedgerRow
 from weighbridge.errors import LakeTooNew, Unavailable
@@ -130,8 +131,15 @@ class DeltaLake:
 
     def ledger(self) -> list[LedgerRow]:
         """Every row of the ledger."""
-        rows = self.read(DELIVERIES.name).collect()
-        return [LedgerRow.from_columns(row.asDict(recursive=True)) for row in rows]
+        return [LedgerRow.from_columns(row) for row in self._rows(DELIVERIES)]
+
+    def _rows(self, table: Table, where: list[tuple[str, str, Any]] | None = None) -> list[dict[str, Any]]:
+        """Rows of a small table. A night asks for some several times: delta-rs answers at once, Spark in seconds."""
+        found = self._delta(table.name)
+        if found is None:
+            raise Unavailable(f"the table {table.name} vanished from {self.store.root}")
+        rows = found.to_pyarrow_table(columns=table.column_names, filters=where)
+        return [dict(row) for row in rows.to_pylist()]
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -244,12 +252,8 @@ class DeltaLake:
         lease: int,
     ) -> int:
         """Writes results of checks in one commit, in place of those of the same run and deliveries."""
-        import pyspark.sql.functions as F
-
-        before = self.read(CHECK_RESULTS.name).where(
-            F.col("delivery").isin(*deliveries) & (F.col("run") != run)
-        )
-        kept = [tuple(row) for row in before.collect()]
+        others = [("delivery", "in", list(deliveries)), ("run", "!=", run)]
+        kept = [tuple(row.values()) for row in self._rows(CHECK_RESULTS, others)]
         self._replace_deliveries(CHECK_RESULTS, deliveries, [*kept, *rows], metadata, lease)
         return self._own_commit(CHECK_RESULTS.name, metadata)
 
@@ -261,19 +265,15 @@ class DeltaLake:
         metadata: Mapping[str, Any],
         lease: int,
     ) -> None:
-        # A delivery's key is made of hex digits by us; nothing else may get into a condition.
-        ids = ", ".join(f"'{int(delivery, 16):016x}'" for delivery in sorted(set(deliveries)))
-        (
-            self.spark.createDataFrame(rows, table.ddl)
-            .coalesce(1)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", f"delivery IN ({ids})")
-            .option("userMetadata", json.dumps(metadata, sort_keys=True))
-            .option("txnAppId", table.name)
-            .option("txnVersion", str(lease))
-            .save(self.path(table.name))
-        )
+        columns = [dict(zip(table.column_names, row, strict=True)) for row in rows]
+        writer = few_rows(self.spark, columns, table.ddl).coalesce(1).write.format("delta").mode("append")
+        # Looking for what to replace takes Delta longer than the write: most deliveries are new.
+        if self._rows(table, [("delivery", "in", list(deliveries))]):
+            # A delivery's key is made of hex digits by us; nothing else may get into a condition.
+            ids = ", ".join(f"'{int(delivery, 16):016x}'" for delivery in sorted(set(deliveries)))
+            writer = writer.mode("overwrite").option("replaceWhere", f"delivery IN ({ids})")
+        writer = writer.option("userMetadata", json.dumps(metadata, sort_keys=True))
+        writer.option("txnAppId", table.name).option("txnVersion", str(lease)).save(self.path(table.name))
 
     def _own_commit(self, table: str, metadata: Mapping[str, Any]) -> int:
         """The version that carries exactly this metadata; Delta drops a stale writer's commit without a word."""

@@ -9,6 +9,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 from weighbridge.billing.formats.cur2 import RULES
+from weighbridge.billing.frames import few_rows
 from weighbridge.policies import SPACE, LineRule, Policy
 from weighbridge.tables import UNATTRIBUTED
 
@@ -182,16 +183,15 @@ def _owned(matched: DataFrame, policy: Policy) -> DataFrame:
 
 def _rules_frame(sets: DataFrame, policy: Policy, segments: Sequence[date], kind: str) -> DataFrame:
     rows = [
-        (match, number, rule.business_line, rule.rule_id)
+        {"match": match, "segment": number, "business_line": rule.business_line, "rule_id": rule.rule_id}
         for rule in policy.rules
         if rule.kind == kind
         for match in _spellings(rule, policy)
         for number, start in enumerate(segments)
         if rule.covers(start)
     ]
-    return sets.sparkSession.createDataFrame(
-        rows, "match string, segment int, business_line string, rule_id string"
-    )
+    ddl = "match string, segment int, business_line string, rule_id string"
+    return few_rows(sets.sparkSession, rows, ddl)
 
 
 def _spellings(rule: LineRule, policy: Policy) -> list[str]:

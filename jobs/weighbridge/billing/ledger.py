@@ -100,11 +100,8 @@ class LedgerRow:
         return cls(**found)
 
     def to_columns(self) -> dict[str, Any]:
-        """The row as plain values in the order of `tables.DELIVERIES`."""
-        columns = asdict(self)
-        columns["parts"] = [tuple(part.values()) for part in columns["parts"]]
-        columns["totals"] = [tuple(total.values()) for total in columns["totals"]]
-        return columns
+        """The row as plain values in the order of `tables.DELIVERIES`, each part and total a dict."""
+        return asdict(self)
 
 
 def _dict(value: Any) -> dict[str, Any]:
