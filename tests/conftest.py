@@ -16,6 +16,13 @@ CHECKOUT = Path(__file__).parents[1]
 # A test JVM lives for minutes: the second compiler would cost more than it saves.
 FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+# Nor are a few rows worth a class of their own for each query: compiling it took half of a build of the marts.
+# Comet's plans are the same either way. What has to run as in production takes the fixture `compiled`.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
@@ -24,9 +31,19 @@ def spark() -> Iterator[SparkSession]:
 
     settings = Settings.from_environment({"WEIGHBRIDGE_SPARK_MASTER": "local[2]"})
     flags = spark_conf(settings)["spark.driver.extraJavaOptions"] + " " + FAST_JVM
-    session = build_session(settings, {"spark.driver.extraJavaOptions": flags})
+    session = build_session(settings, {"spark.driver.extraJavaOptions": flags, **INTERPRETED})
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Within, Spark compiles its queries, as it does in production."""
+    for name in INTERPRETED:
+        spark.conf.unset(name)
+    yield
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

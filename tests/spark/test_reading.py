@@ -7,14 +7,20 @@ import math
 import random
 import struct
 from collections.abc import Sequence
-from decimal import Decimal
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark.sql.functions as F
 import pytest
 
 from weighbridge.adapters.files import FolderStore
 from weighbridge.billing.formats import Declared, Part
+from weighbridge.billing.money import double_text
+from weighbridge.billing.reconcile import exact_sum
 from weighbridge.errors import BillRefused
 from weighbridge.tables import CHARGES, MEASURES
 
@@ -48,6 +54,15 @@ def focus_csv(folder: Path, *rows: dict[str, str], name: str = "bill.csv") -> Pa
     path = folder / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return path
+
+
+def focus_doubles(numbers: Sequence[float]) -> pa.Table:
+    """A FOCUS file in which each of these is a billed cost, as AWS writes it in Parquet."""
+    start = pa.array([datetime(2026, 10, 1, tzinfo=UTC)], pa.timestamp("ms", "UTC"))
+    ones = {"ChargeCategory": pa.array(["Usage"]), "BillingCurrency": pa.array(["USD"])}
+    ones |= {"BillingPeriodStart": start, "ChargePeriodStart": start}
+    same = pa.array([0] * len(numbers), pa.int32())
+    return pa.table({"BilledCost": pa.array(numbers)} | {k: v.take(same) for k, v in ones.items()})
 
 
 def opened(spark: SparkSession, paths: Sequence[Path], declared: Declared | None = None) -> Bill:
@@ -107,67 +122,84 @@ def test_money_beyond_18_decimals_is_rounded_half_up_and_the_rest_is_kept(
     assert total.exact == sum(map(Decimal, texts))
 
 
-def test_a_double_becomes_the_text_that_python_writes(spark: SparkSession, tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    import pyspark.sql.functions as F
-
-    from weighbridge.billing import money
-
+@pytest.fixture(scope="module")
+def doubles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A million doubles, one a row: powers of two, prices, neighbours of round numbers, any bits at all."""
     draw = random.Random(7)
     numbers = [sign * 2.0**power for power in range(-97, 53) for sign in (1, -1)]
     numbers += [float(n) / 2**k for n in range(1, 4000, 7) for k in range(8, 40, 3)]
-    numbers += [round(draw.uniform(-1000, 1000), draw.randint(0, 12)) for _ in range(300_000)]
-    numbers += [draw.random() * 10.0 ** draw.randint(-12, 6) for _ in range(300_000)]
+    numbers += [round(draw.uniform(-1000, 1000), draw.randint(0, 12)) for _ in range(350_000)]
+    numbers += [draw.random() * 10.0 ** draw.randint(-12, 6) for _ in range(350_000)]
     numbers += [draw.randint(1, 99_999) * 10.0 ** -draw.randint(0, 14) for _ in range(300_000)]
     bits = (struct.unpack("d", struct.pack("Q", draw.getrandbits(63)))[0] for _ in range(200_000))
-    numbers += [n for n in bits if 1e-30 < n < 2**53]
-    numbers += [math.nextafter(n, math.inf) for n in (0.1, 1.0, 1e-7, 1e-3, 1e7, 123456.789, 2.0**52)]
-    pq.write_table(pa.table({"number": numbers}), tmp_path / "numbers.parquet")
-    read = spark.read.parquet(str(tmp_path / "numbers.parquet"))
-    texts = read.select("number", money.double_text(F.col("number")).alias("text")).toArrow().to_pydict()
-    wrong = [
-        (number, text)
-        for number, text in zip(texts["number"], texts["text"], strict=True)
-        if Decimal(text) != Decimal(repr(number))
-    ]
-    assert len(texts["number"]) > 900_000
-    assert wrong == []
+    numbers += [n for n in bits if 1e-28 < n < 2**53]
+    edges = (0.1, 1.0, 1e-7, 1e-3, 1e5, 1e7, 123456.789, 2.0**52, 5e-11, 99999.99999999995)
+    numbers += [math.nextafter(n, to) for n in edges for to in (math.inf, 0)]
+    numbers += [0.0, -0.0, 1e-18, 5e-19, 4.9999999999999994e-19, 1.5e-18]
+    pq.write_table(focus_doubles(numbers), tmp_path_factory.mktemp("doubles") / "bill.parquet")
+    return tmp_path_factory.getbasetemp() / "doubles0" / "bill.parquet"
 
 
-@pytest.mark.parametrize(
-    ("text", "tags"),
-    [
-        ('{"team": "ads", " org": "x"}', {"team": "ads", " org": "x"}),
-        ('{"shared": true}', {"shared": "true"}),
-        ('"team": "ads","env": "prod"', {"team": "ads", "env": "prod"}),
-        ('[{"key": "team", "value": "ads"}]', {"team": "ads"}),
-        ("{}", {}),
-        ("", None),
-        ("NULL", None),
-    ],
-)
-def test_tags_are_read_as_providers_write_them(
-    spark: SparkSession, tmp_path: Path, text: str, tags: dict[str, str] | None
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("comet", ["true", "false"])
+def test_a_million_doubles_are_stored_as_python_reads_them(
+    spark: SparkSession, doubles: Path, comet: str
 ) -> None:
-    bill = opened(spark, [focus_csv(tmp_path, {"Tags": text})])
-    bill.survey()
-    assert bill.lines.select("tags").collect()[0][0] == tags
+    before = spark.conf.get("spark.comet.enabled")
+    spark.conf.set("spark.comet.enabled", comet)
+    try:
+        bill = opened(spark, [doubles])
+        total = bill.survey().periods["2026-10"].totals["USD"]["billed_cost"]
+        stored = bill.lines.select("x_row", "billed_cost").toArrow().sort_by("x_row")["billed_cost"]
+        given = spark.read.parquet(str(doubles)).select(double_text(F.col("BilledCost"))).toArrow()[0]
+    finally:
+        spark.conf.set("spark.comet.enabled", before)
+    written = [Decimal(repr(number)) for number in pq.read_table(doubles)["BilledCost"].to_pylist()]
+    assert len(written) > 1_000_000
+    texts = given.to_pylist()
+    assert [pair for pair in zip(written, texts, strict=True) if pair[0] != Decimal(pair[1])] == []
+    wide = Context(prec=60, rounding=ROUND_HALF_UP)
+    rounded = [number.quantize(Decimal("1E-18"), context=wide) for number in written]
+    assert [pair for pair in zip(rounded, stored.to_pylist(), strict=True) if pair[0] != pair[1]] == []
+    assert total is not None
+    assert total.exact == exact_sum(written)
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("BilledCost", "$10,000.00 "),
-        ("BilledCost", "+333"),
-        ("EffectiveCost", "3,432,342"),
-        ("BilledCost", "99999999999999999999999999"),
-        ("BillingPeriodStart", "10/1/26"),
-        ("ChargePeriodStart", "2026-13-01T00:00:00Z"),
-        ("ChargePeriodStart", "2026-02-30"),
-        ("Tags", "{broken"),
-    ],
+def test_tags_are_read_as_providers_write_them(spark: SparkSession, tmp_path: Path) -> None:
+    written = {
+        '{"team": "ads", " org": "x"}': {"team": "ads", " org": "x"},
+        '{"shared": true}': {"shared": "true"},
+        '"team": "ads","env": "prod"': {"team": "ads", "env": "prod"},
+        '[{"key": "team", "value": "ads"}]': {"team": "ads"},
+        "{}": {},
+        "": None,
+        "NULL": None,
+    }
+    bill = opened(spark, [focus_csv(tmp_path, *[{"Tags": text} for text in written])])
+    lines = bill.lines.orderBy("x_row").select("tags").collect()
+    assert dict(zip(written, (line["tags"] for line in lines), strict=True)) == written
+
+
+UNREADABLE = (
+    ("BilledCost", "$10,000.00 "),
+    ("BilledCost", "+333"),
+    ("EffectiveCost", "3,432,342"),
+    ("BilledCost", "99999999999999999999999999"),
+    ("BillingPeriodStart", "10/1/26"),
+    ("ChargePeriodStart", "2026-13-01T00:00:00Z"),
+    ("ChargePeriodStart", "2026-02-30"),
+    ("Tags", "{broken"),
 )
+
+
+def test_every_unreadable_value_is_found_with_its_row_and_column(spark: SparkSession, tmp_path: Path) -> None:
+    rows: list[dict[str, str]] = [{}, *[{column: value} for column, value in UNREADABLE], {}]
+    bill = opened(spark, [focus_csv(tmp_path, *rows)])
+    found = {row["x_row"]: (row["column"], row["value"]) for row in bill.shape.unreadable().collect()}
+    assert found == dict(enumerate(UNREADABLE, start=2))
+
+
+@pytest.mark.parametrize(("column", "value"), [UNREADABLE[0], UNREADABLE[5], UNREADABLE[7]])
 def test_an_unreadable_value_refuses_the_bill_by_file_row_column_and_value(
     spark: SparkSession, tmp_path: Path, column: str, value: str
 ) -> None:
@@ -219,7 +251,9 @@ def test_a_missing_cost_column_is_null_and_never_nought(spark: SparkSession, tmp
     assert totals["effective_cost"] is not None
 
 
-CUR: dict[str, Any] = {
+TYPE = "line_item_line_item_type"
+
+CUR: dict[str, str] = {
     "bill_billing_period_start_date": "2026-10-01T00:00:00Z",
     "line_item_usage_start_date": "2026-10-02T00:00:00Z",
     "line_item_currency_code": "USD",
@@ -238,51 +272,67 @@ CUR: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("row", "category", "effective"),
-    [
-        ({"line_item_line_item_type": "Usage"}, "Usage", "10"),
-        ({"line_item_line_item_type": "DiscountedUsage"}, "Usage", "3"),
-        ({"line_item_line_item_type": "SavingsPlanCoveredUsage"}, "Usage", "6"),
-        ({"line_item_line_item_type": "SavingsPlanNegation"}, "Usage", "0"),
-        ({"line_item_line_item_type": "SavingsPlanRecurringFee"}, "Purchase", "0.000000000000000001"),
-        ({"line_item_line_item_type": "SavingsPlanUpfrontFee"}, "Purchase", "0"),
-        ({"line_item_line_item_type": "RIFee"}, "Purchase", "4.5"),
-        ({"line_item_line_item_type": "Fee"}, "Purchase", "10"),
-        ({"line_item_line_item_type": "Fee", "reservation_reservation_a_r_n": "arn:1"}, "Purchase", "0"),
-        ({"line_item_line_item_type": "Tax"}, "Tax", "10"),
-        ({"line_item_line_item_type": "Credit"}, "Credit", "10"),
-        ({"line_item_line_item_type": "EdpDiscount"}, "Adjustment", "10"),
-        ({"line_item_line_item_type": "SomethingNew"}, "Adjustment", "10"),
-        ({"line_item_line_item_type": "Refund"}, "Adjustment", "10"),
-        (
-            {
-                "line_item_line_item_type": "Refund",
-                "line_item_line_item_description": "Refund for one-time fee for Savings Plan ID: 1",
-            },
-            "Adjustment",
-            "0",
-        ),
-    ],
+COST_RULES: tuple[tuple[dict[str, str], str, str], ...] = (
+    ({"line_item_line_item_type": "Usage"}, "Usage", "10"),
+    ({"line_item_line_item_type": "DiscountedUsage"}, "Usage", "3"),
+    ({"line_item_line_item_type": "SavingsPlanCoveredUsage"}, "Usage", "6"),
+    ({"line_item_line_item_type": "SavingsPlanNegation"}, "Usage", "0"),
+    ({"line_item_line_item_type": "SavingsPlanRecurringFee"}, "Purchase", "0.000000000000000001"),
+    ({"line_item_line_item_type": "SavingsPlanUpfrontFee"}, "Purchase", "0"),
+    ({"line_item_line_item_type": "RIFee"}, "Purchase", "4.5"),
+    ({"line_item_line_item_type": "Fee"}, "Purchase", "10"),
+    ({"line_item_line_item_type": "Fee", "reservation_reservation_a_r_n": "arn:1"}, "Purchase", "0"),
+    ({"line_item_line_item_type": "Tax"}, "Tax", "10"),
+    ({"line_item_line_item_type": "Credit"}, "Credit", "10"),
+    ({"line_item_line_item_type": "EdpDiscount"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "SomethingNew"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "Refund"}, "Adjustment", "10"),
+    (
+        {
+            "line_item_line_item_type": "Refund",
+            "line_item_line_item_description": "Refund for one-time fee for Savings Plan ID: 1",
+        },
+        "Adjustment",
+        "0",
+    ),
 )
+
+
+@pytest.fixture(scope="module")
+def bill_of_rules(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bill:
+    """A bill with one row for each of COST_RULES."""
+    path = tmp_path_factory.mktemp("rules") / "bill.csv"
+    rows = [CUR | row for row, _, _ in COST_RULES]
+    path.write_text("\n".join(",".join(row) for row in (CUR, *[row.values() for row in rows])) + "\n")
+    return opened(spark, [path])
+
+
+@pytest.fixture(scope="module")
+def lines_of_rules(bill_of_rules: Bill) -> list[Any]:
+    """Its lines, in the order of COST_RULES."""
+    return bill_of_rules.lines.orderBy("x_row").collect()
+
+
+@pytest.mark.parametrize("rule", range(len(COST_RULES)), ids=[row[TYPE] for row, _, _ in COST_RULES])
 def test_each_line_item_type_has_its_category_and_effective_cost(
-    spark: SparkSession, tmp_path: Path, row: dict[str, str], category: str, effective: str
+    lines_of_rules: list[Any], rule: int
 ) -> None:
-    path = tmp_path / "bill.csv"
-    path.write_text(",".join(CUR) + "\n" + ",".join((CUR | row).values()) + "\n")
-    bill = opened(spark, [path])
-    line = bill.lines.collect()[0]
-    assert bill.format == "cur-2.0"
+    row, category, effective = COST_RULES[rule]
+    line = lines_of_rules[rule]
     assert line["charge_category"] == category
     assert line["billed_cost"] == Decimal(10)
     assert line["effective_cost"] == Decimal(effective)
     assert line["contracted_cost"] is None
     used = None if category != "Usage" else Decimal(2)
-    negation = row["line_item_line_item_type"] == "SavingsPlanNegation"
+    negation = row[TYPE] == "SavingsPlanNegation"
     assert line["consumed_quantity"] == (Decimal(0) if negation else used)
-    total = bill.survey().periods["2026-10"].totals["USD"]["effective_cost"]
+
+
+def test_the_survey_adds_up_what_the_cost_rules_give(bill_of_rules: Bill) -> None:
+    assert bill_of_rules.format == "cur-2.0"
+    total = bill_of_rules.survey().periods["2026-10"].totals["USD"]["effective_cost"]
     assert total is not None
-    assert total.exact == Decimal(effective)
+    assert total.exact == sum(Decimal(effective) for _, _, effective in COST_RULES)
 
 
 def sampled(folder: Path, files: str, net: bool) -> list[Path]:
