@@ -139,6 +139,8 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}",
         "-s3", f"-s3.port={s3}", f"-s3.config={home / 's3.json'}",
         "-master.volumeSizeLimitMB=64", "-volume.max=20",
+        "-s3.port.iceberg=0", "-s3.port.lance=0",  # fixed ports, which two test runs at once would both want
+        "-master.telemetry=false",  # it would tell its makers of it
     ]  # fmt: skip
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd=home)

@@ -42,6 +42,9 @@ class FileStore(Protocol):
     def delete(self, key: str) -> None:
         """Removes one file; none there is fine."""
 
+    def clear_unfinished(self, prefix: str) -> None:
+        """Removes what a writer that died left half-written below a prefix; only where nobody else writes."""
+
     def spark_path(self, key: str) -> str:
         """Where Spark reads this file: a plain path or `s3a://`."""
 

@@ -191,6 +191,32 @@ def test_a_half_written_file_is_never_seen(tmp_path: Path, monkeypatch: pytest.M
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
+def test_what_a_dead_writer_left_in_a_folder_is_cleared_below_one_prefix_alone(tmp_path: Path) -> None:
+    store = FolderStore(str(tmp_path))
+    store.write("a/b/whole", b"kept")
+    left = [tmp_path / folder / ".weighbridge-unfinished-0123" for folder in ("a/b", "c")]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    store.clear_unfinished("a/")
+    store.clear_unfinished("nothing-here/")
+    assert [path.exists() for path in left] == [False, True]
+    assert store.read("a/b/whole") == b"kept"
+
+
+def test_what_a_dead_writer_left_open_on_s3_is_ended_below_one_prefix_alone(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in s3_server.env.items():
+        monkeypatch.setenv(name, value)
+    client = s3_server.client()
+    for key in ("left/a/big", "left-open/big"):
+        client.create_multipart_upload(Bucket=s3_server.bucket, Key=key)
+    open_store(f"s3://{s3_server.bucket}", Place(s3_server.endpoint)).clear_unfinished("left/")
+    still = client.list_multipart_uploads(Bucket=s3_server.bucket).get("Uploads", [])
+    assert [upload["Key"] for upload in still] == ["left-open/big"]
+
+
 @pytest.mark.parametrize(
     "place", ["", "gs://bucket/x", "s3://", "s3://UPPER/x", "s3://bucket/../x", "file:///x"]
 )

@@ -6,16 +6,18 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from proof import nights, tables
 from proof.nights import PERIOD, SOURCE, Answered
 from proof.on_s3 import Bucket
-from s3_server import S3Server, s3_server
 
-__all__ = ["s3_server"]
+if TYPE_CHECKING:
+    from s3_server import S3Server
+
+pytest_plugins = ("s3_server",)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import pytest
 
 from proof import nights, tables
 from proof.on_s3 import Bucket
-from s3_server import S3Server, s3_server
 from weighbridge.adapters.lease import LIFETIME_S, RECORD, ROUNDING_S
 
 if TYPE_CHECKING:
@@ -19,8 +18,9 @@ if TYPE_CHECKING:
 
     from proof.nights import Process
     from proof.report import Report
+    from s3_server import S3Server
 
-__all__ = ["s3_server"]
+pytest_plugins = ("s3_server",)
 
 pytestmark = pytest.mark.proof
 

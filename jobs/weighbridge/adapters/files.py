@@ -136,6 +136,13 @@ class FolderStore:
         with self._errors(key):
             self._path(key).unlink(missing_ok=True)
 
+    def clear_unfinished(self, prefix: str) -> None:
+        """Removes what a writer that died left half-written below a prefix; only where nobody else writes."""
+        folder = self._path(prefix.removesuffix("/"))
+        with self._errors(prefix):
+            for path in folder.rglob(f"{UNFINISHED}*"):
+                path.unlink(missing_ok=True)
+
     def spark_path(self, key: str) -> str:
         """Where Spark reads this file: its absolute path."""
         return str(self._path(key))

@@ -123,6 +123,18 @@ class S3Store:
         with self._errors(key):
             self._client.delete_object(Bucket=self.bucket, Key=name)
 
+    def clear_unfinished(self, prefix: str) -> None:
+        """Ends uploads in parts that a writer that died left open below a prefix: their parts are paid for."""
+        wanted = self.prefix + checked_prefix(prefix)
+        with self._errors(prefix):
+            pages = self._client.get_paginator("list_multipart_uploads")
+            for page in pages.paginate(Bucket=self.bucket, Prefix=wanted):
+                for upload in page.get("Uploads", []):
+                    if upload["Key"].startswith(wanted):
+                        self._client.abort_multipart_upload(
+                            Bucket=self.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                        )
+
     def spark_path(self, key: str) -> str:
         """Where Spark reads this file: `s3a://bucket/key`."""
         return f"s3a://{self.bucket}/{self.prefix}{checked_key(key)}"

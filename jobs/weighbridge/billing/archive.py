@@ -50,6 +50,10 @@ class Below:
         """Removes one file; none there is fine."""
         self._store.delete(self._folder + key)
 
+    def clear_unfinished(self, prefix: str) -> None:
+        """Removes what a writer that died left half-written below a prefix; only where nobody else writes."""
+        self._store.clear_unfinished(self._folder + prefix)
+
     def spark_path(self, key: str) -> str:
         """Where Spark reads this file."""
         return self._store.spark_path(self._folder + key)
@@ -72,6 +76,7 @@ def archive(delivery: Delivery, from_store: FileStore, archive_store: FileStore)
     folder = archive_folder(delivery.source, delivery.period, delivery.manifest_digest)
     if archive_store.stat(folder + ARCHIVE_RECORD) is not None:
         return
+    archive_store.clear_unfinished(folder)  # of a night that died in here; the lease keeps others away
     kept = []
     for part in delivery.parts:
         file = from_store.stat(part.key)
