@@ -161,6 +161,13 @@ def test_an_error_that_nobody_thought_of_exits_with_1_and_one_json_document() ->
     assert "Traceback" in done.stderr
 
 
+def test_a_command_that_was_called_wrongly_also_answers_with_one_document(tmp_path: Path) -> None:
+    done = shell(tmp_path, ["totals"], {})
+    assert done.returncode == 2
+    assert json.loads(done.stdout) == {"error": "Missing option '--source'.", "kind": "UsageError"}
+    assert "Missing option" in done.stderr
+
+
 def test_money_in_json_is_decimal_text_and_times_are_utc() -> None:
     value = {
         "cost": Decimal("1E+3"),

@@ -23,6 +23,7 @@ PAGE = """<!doctype html>
   table { border-collapse: collapse; width: 100% }
   th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid #dde2e8 }
   th { color: #55606e; font-weight: 600 } code { font-size: .85rem; overflow-wrap: anywhere }
+  .name { white-space: nowrap }
   .failed td:first-child { color: #b3261e; font-weight: 600 }
   .warned td:first-child { color: #8a5a00; font-weight: 600 }
   .held td:first-child { color: #2c6e49 }
@@ -40,7 +41,7 @@ PAGE = """<!doctype html>
 {% for check in checks %}
 <tr class="{{ 'held' if check.success else 'failed' if check.severity == 'critical' else 'warned' }}">
 <td>{{ 'held' if check.success else check.severity }}</td><td>{{ check.says }}</td>
-<td><code>{{ check.column_name or '' }}</code></td><td><code>{{ check.expected }}</code></td>
+<td class="name"><code>{{ check.column_name or '' }}</code></td><td><code>{{ check.expected }}</code></td>
 <td><code>{{ check.observed }}</code></td></tr>
 {% endfor %}
 </tbody>

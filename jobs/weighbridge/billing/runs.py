@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from weighbridge.errors import Refused
@@ -83,8 +83,8 @@ class RunRecord:
                 "versions": dict(self.versions),
                 "page": self.page,
                 "error": self.error,
-                "started_at": self.started_at.isoformat(),
-                "finished_at": self.finished_at.isoformat() if self.finished_at else None,
+                "started_at": _iso(self.started_at),
+                "finished_at": _iso(self.finished_at) if self.finished_at else None,
             },
             indent=2,
             ensure_ascii=False,
@@ -158,6 +158,10 @@ def notice(what: str, run: str, record: RunRecord | None, link: str, error: str 
         outcome = "refused" if record and record.outcome == "refused" else "failed"
         lines = lines or [error or "it ended without saying why: see its log"]
     return Notice(run, outcome, tuple(line[:500] for line in lines[:30]), link)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _name(note: DeliveryNote) -> str:

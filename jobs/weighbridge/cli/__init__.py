@@ -129,6 +129,15 @@ class Commands(click.Group):
         """Every command's name, sorted."""
         return sorted(COMMANDS)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; one that was called wrongly also answers with a document where JSON was asked for."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if "--json" in sys.argv:
+                click.echo(to_json({"error": error.format_message(), "kind": "UsageError"}))
+            raise
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, its module imported now; None for an unknown name."""
         module = COMMANDS.get(cmd_name)
