@@ -133,8 +133,6 @@ def spark_conf(settings: Settings, app_name: str = "weighbridge") -> dict[str, s
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "true",
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -147,6 +145,9 @@ def spark_conf(settings: Settings, app_name: str = "weighbridge") -> dict[str, s
         # A day's JVM must not outlive Python by its default zone or locale.
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Dfile.encoding=UTF-8",
     }
+    if settings.comet:
+        # Comet works on the rows; the JVM plans, which its second compiler costs more than it saves.
+        conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
     archive = class_archive(settings)
     if settings.comet and archive.is_file() and " " not in str(archive):
         conf["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={archive} -Xlog:cds*=off"

@@ -19,6 +19,7 @@ import pytest
 
 from weighbridge.adapters.files import FolderStore
 from weighbridge.billing.formats import Declared, Part
+from weighbridge.billing.formats.cur2 import RULES
 from weighbridge.billing.money import double_text
 from weighbridge.billing.reconcile import exact_sum
 from weighbridge.errors import BillRefused
@@ -285,6 +286,12 @@ COST_RULES: tuple[tuple[dict[str, str], str, str], ...] = (
     ({"line_item_line_item_type": "Tax"}, "Tax", "10"),
     ({"line_item_line_item_type": "Credit"}, "Credit", "10"),
     ({"line_item_line_item_type": "EdpDiscount"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "BundledDiscount"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "Discount"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "DistributorDiscount"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "PrivateRateDiscount"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "RiVolumeDiscount"}, "Adjustment", "10"),
+    ({"line_item_line_item_type": "SppDiscount"}, "Adjustment", "10"),
     ({"line_item_line_item_type": "SomethingNew"}, "Adjustment", "10"),
     ({"line_item_line_item_type": "Refund"}, "Adjustment", "10"),
     (
@@ -296,6 +303,14 @@ COST_RULES: tuple[tuple[dict[str, str], str, str], ...] = (
         "0",
     ),
 )
+
+
+# Their list price is that of the usage they pay for, which stands in its own rows.
+NOT_AT_LIST = {"SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPlanUpfrontFee", "RIFee"}
+
+
+def test_every_cost_rule_has_its_row_here() -> None:
+    assert {row[TYPE] for row, _, _ in COST_RULES} > {rule.line_item_type for rule in RULES}
 
 
 @pytest.fixture(scope="module")
@@ -323,6 +338,8 @@ def test_each_line_item_type_has_its_category_and_effective_cost(
     assert line["billed_cost"] == Decimal(10)
     assert line["effective_cost"] == Decimal(effective)
     assert line["contracted_cost"] is None
+    is_upfront = len(row) > 1 and effective == "0"
+    assert line["list_cost"] == Decimal(0 if row[TYPE] in NOT_AT_LIST or is_upfront else 12)
     used = None if category != "Usage" else Decimal(2)
     negation = row[TYPE] == "SavingsPlanNegation"
     assert line["consumed_quantity"] == (Decimal(0) if negation else used)

@@ -38,7 +38,11 @@ ATTRIBUTION_COLUMNS = (
     "x_policy_digest",
 )
 
+# What a person declares by tags.
+DIMENSIONS = ("business_line", "model_version", "environment", "tenant")
+
 ABSENT = "-"
+TAG = "x_tag_"
 KEY_SEPARATOR = "\u001f"
 
 # AWS writes these as rows of their own, beside the usage that they discount, and never with tags.
@@ -77,27 +81,28 @@ def with_attribution_keys(
     Texts are encoded so that absent and empty differ and equality needs no null handling: `-` is absent,
     `=value` is a value. Resources are part of the key only where the policy looks at them.
     """
-    tags = F.col("tags")
-    declares = [tags[key].isNotNull() for key in tag_keys["business_line"]]
+    keys = list(dict.fromkeys(key for named in tag_keys.values() for key in named))
+    columns = {key: F.col(f"{TAG}{number}") for number, key in enumerate(keys)}
+    values = {name: [columns[key] for key in tag_keys[name]] for name in DIMENSIONS}
     uses_resources = any(rule.kind == "resource" for rule in policy.rules)
     segment = F.lit(0)
     for number, start in enumerate(segments[1:], start=1):
         segment = F.when(F.col("charge_period_start") >= F.lit(start).cast("timestamp"), number).otherwise(
             segment
         )
-    return lines.select(
+    # Looking into a map is dear: each key is looked up once, in a column of its own.
+    looked_up = [F.trim(F.col("tags")[key]).alias(f"{TAG}{number}") for number, key in enumerate(keys)]
+    keyed = lines.select("*", *looked_up).select(
         "*",
-        *[
-            _encoded(_first_value(tags, tag_keys[dimension])).alias(f"key_{dimension}")
-            for dimension in ("business_line", "model_version", "environment", "tenant")
-        ],
+        *[_encoded(_first_value(values[name])).alias(f"key_{name}") for name in DIMENSIONS],
         _encoded(F.col("sub_account_id")).alias("key_account"),
         (_encoded(F.col("resource_id")) if uses_resources else F.lit(ABSENT)).alias("key_resource"),
         segment.alias("key_segment"),
-        F.coalesce(F.size(tags) > 0, F.lit(False)).alias("key_tagged"),
-        _any(declares).alias("key_declares"),
+        F.coalesce(F.size("tags") > 0, F.lit(False)).alias("key_tagged"),
+        _any([value.isNotNull() for value in values["business_line"]]).alias("key_declares"),
         cannot_carry_a_tag().alias("key_untaggable"),
     )
+    return keyed.drop(*[f"{TAG}{number}" for number in range(len(keys))])
 
 
 def attribution_sets(keyed: DataFrame) -> DataFrame:
@@ -227,10 +232,9 @@ def _any(conditions: Sequence[Column]) -> Column:
     return met
 
 
-def _first_value(tags: Column, keys: Sequence[str]) -> Column:
-    """The first value that is more than space, as the bill writes it but trimmed; else null."""
-    values = [F.trim(tags[key]) for key in keys]
-    filled = [F.when(value != "", value) for value in values]
+def _first_value(trimmed: Sequence[Column]) -> Column:
+    """The first value that is more than space; else null."""
+    filled = [F.when(value != "", value) for value in trimmed]
     return F.coalesce(*filled) if filled else F.lit(None).cast("string")
 
 

@@ -45,15 +45,24 @@ class Fields:
         """The column as it is; null where the bill lacks it."""
         return F.col(f"`{self._places[name][0]}`") if name in self._places else F.lit(None).cast("string")
 
-    def text(self, name: str) -> Column:
-        """The column as text; empty text and the words NULL and null are null."""
-        if not isinstance(self.type_of(name), StringType):
-            return self.raw(name).cast("string")
+    @property
+    def texts(self) -> list[str]:
+        """The columns of the bill that are text; `shaping` puts what `cleaned` and `trimmed` give beside them."""
+        return [name for name, (_, kind) in self._places.items() if isinstance(kind, StringType)]
+
+    def cleaned(self, name: str) -> Column:
+        """A text of the bill for the column `clean_name(name)`; empty text and the words NULL and null are null."""
         return F.when(~F.trim(self.raw(name)).isin(*NO_VALUES), self.raw(name))
+
+    def text(self, name: str) -> Column:
+        """The column as text, null where it has no value."""
+        is_text = isinstance(self.type_of(name), StringType)
+        return F.col(clean_name(name)) if is_text else self.raw(name).cast("string")
 
     def code(self, name: str) -> Column:
         """A code as text, without space round it."""
-        return F.trim(self.text(name))
+        is_text = isinstance(self.type_of(name), StringType)
+        return F.col(code_name(name)) if is_text else F.trim(self.text(name))
 
     def moment(self, name: str) -> Column:
         """A time in UTC; null where it is absent or not of the declared form."""
@@ -126,10 +135,9 @@ class Fields:
         if not self.is_double(name):
             bad = text.isNotNull() & amount.isNull()
             return bad | F.col(fine_name(name)) if is_cost else bad
-        lost = amount.isNull()
-        if is_cost:
-            lost = lost | money.too_coarse(self.raw(name)) | F.col(fine_name(name))
-        return text.isNotNull() & lost
+        if not is_cost:
+            return F.coalesce(money.too_large(self.raw(name)), F.lit(False))
+        return text.isNotNull() & (money.too_coarse(self.raw(name)) | F.col(fine_name(name)))
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,16 @@ class FieldNumbers:
     def zero(self) -> Column:
         """Nothing, which is not null."""
         return self.kind.zero
+
+
+def clean_name(column: str) -> str:
+    """The column that holds a text, null where it has no value."""
+    return f"x_clean_{column}"
+
+
+def code_name(column: str) -> str:
+    """The column that holds such a text without space round it."""
+    return f"x_code_{column}"
 
 
 def text_name(column: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ from weighbridge.tables import MEASURES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Most of the time of a small bill goes into Spark's plan, which is made on one core.
+AT_ONCE = 2
+
 # A place is a store and the name of a file in it, or None for everything in it.
 Place = tuple[FileStore, str | None]
 
@@ -39,14 +43,16 @@ def inspect_all(
     spark: SparkSession, paths: Sequence[str], place: Callable[[str], Place], declared: Declared
 ) -> list[dict[str, Any]]:
     """One object a path, or one a delivery where a path holds several; a refused one hides no other."""
-    answers: list[dict[str, Any]] = []
-    for path in paths:
+
+    def answers(path: str) -> list[dict[str, Any]]:
         try:
             found = list(_bills_at(path, *place(path)))
         except WeighbridgeError as error:
             found = [Found(refused=str(error))]
-        answers += [_inspected(spark, path, bill, declared) for bill in found]
-    return answers
+        return [_inspected(spark, path, bill, declared) for bill in found]
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [answer for found in pool.map(answers, paths) for answer in found]
 
 
 def _bills_at(path: str, store: FileStore, name: str | None) -> Iterator[Found]:

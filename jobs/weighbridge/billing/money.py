@@ -133,6 +133,11 @@ def too_coarse(number: Column) -> Column:
     return F.abs(number) >= F.lit(LARGEST_DOUBLE)
 
 
+def too_large(number: Column) -> Column:
+    """True for a double that does not fit DECIMAL(38,18); not a number counts as that."""
+    return F.abs(number) >= F.lit(1e20)
+
+
 def residual_amount(units: int | Decimal) -> Decimal:
     """Units of 1e-45 as a decimal number, exactly."""
     sign, digits, _ = Decimal(units).as_tuple()

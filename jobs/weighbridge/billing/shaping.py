@@ -13,6 +13,8 @@ from weighbridge.billing import money, parts, tagtexts
 from weighbridge.billing.fields import (
     FieldNumbers,
     Fields,
+    clean_name,
+    code_name,
     fine_name,
     left_name,
     moment_name,
@@ -71,7 +73,7 @@ class Shape:
     def tag_text(self) -> Column:
         """The tags as the bill writes them, where they are text."""
         assert self.tag_column is not None
-        return self.fields.text(self.tag_column)
+        return self.fields.cleaned(self.tag_column)
 
     @property
     def tag_map(self) -> Column | None:
@@ -172,6 +174,16 @@ class Shape:
         every = (*self.bill_format.costs_read, *self.bill_format.quantities_read)
         return [name for name in every if name in self.fields]
 
+    def _cleaned(self) -> DataFrame:
+        """The rows and their texts, each cleaned once: the type of a line is asked for some twenty times."""
+        texts = self.fields.texts
+        cleaned = self.rows.select(
+            "*", *[self.fields.cleaned(name).alias(clean_name(name)) for name in texts]
+        )
+        return cleaned.select(
+            "*", *[F.trim(F.col(clean_name(name))).alias(code_name(name)) for name in texts]
+        )
+
     def _read(self, with_ends: bool) -> DataFrame:
         """The rows, their numbers as texts and as stored, and their times."""
         numbers = self._numbers()
@@ -182,8 +194,10 @@ class Shape:
         ]
         units = [self.fields.units(n).alias(units_name(n)) for n in numbers if self.fields.is_double(n)]
         moments = (*self.bill_format.starts, *(self.bill_format.ends if with_ends else ()))
-        rows = self.rows.select("*", *units).select(
-            "*", *texts, *[self.fields.moment(name).alias(moment_name(name)) for name in moments]
+        rows = (
+            self._cleaned()
+            .select("*", *units)
+            .select("*", *texts, *[self.fields.moment(name).alias(moment_name(name)) for name in moments])
         )
         return rows.select("*", *[self.fields.stored(name).alias(stored_name(name)) for name in numbers])
 
