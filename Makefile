@@ -30,9 +30,9 @@ test: setup check tests ## everything set up, every check and every test: at mos
 
 # pytest's own closing line is the last one, so what to look at comes before it.
 tests:
-	@echo "tests: cheap ones first, one Spark session for all of them. To look at next:"
+	@echo "tests: two workers side by side with one Spark session each, long files first. To look at next:"
 	@echo "tests:   one kind alone: $(BIN)/pytest tests/unit    one test: $(BIN)/pytest -k WORDS    long ones: make proof"
-	$(BIN)/pytest --durations=5
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
 proof: setup ## what takes longer: kills at every step, long runs; writes docs/proof.md
 	$(BIN)/pytest -m proof tests

@@ -26,7 +26,7 @@ INTERPRETED = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of the test run: ours, with Delta and Comet, on two cores."""
+    """The one Spark session of the test run, or of each of its workers: ours, with Delta and Comet, on two cores."""
     from weighbridge.wiring import Settings, build_session, spark_conf
 
     settings = Settings.from_environment({"WEIGHBRIDGE_SPARK_MASTER": "local[2]"})

@@ -134,11 +134,12 @@ import os, sys, time
 from weighbridge.adapters.lease import hold
 from weighbridge.wiring import Settings
 with hold(sys.argv[1], Settings(), "night-1", "ann") as lease:
-    if "fork" in sys.argv and os.fork() == 0:
-        time.sleep(60)
-        os._exit(0)
-    print(lease.counter, flush=True)
+    in_child = "fork" in sys.argv and os.fork() == 0
+    if in_child or "fork" not in sys.argv:  # a forked child says so itself: only now has it closed the lock
+        print(lease.counter, flush=True)
     time.sleep(60)
+    if in_child:
+        os._exit(0)
 """
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -34,6 +34,15 @@ def test_an_unknown_key_is_refused_by_name() -> None:
         read_policy(files(sources="sources:\n  - {name: a, landings: b}\n"))
 
 
+@pytest.mark.parametrize("hours", ["-1", "2.5", "soon", "true"])
+def test_a_source_is_late_after_whole_hours_alone(hours: str) -> None:
+    entry = f"{{name: a, provider: AWS, payer_account: '1', format: cur-2.0, landing: /b, late_after_hours: {hours}}}"
+    with pytest.raises(
+        PolicyRefused, match=r"sources.yaml.*late_after_hours must be a whole number of hours"
+    ):
+        read_policy(files(sources=f"sources:\n  - {entry}\n"))
+
+
 def test_two_rules_for_one_tag_value_on_one_day_are_refused() -> None:
     lines = HEAD + "a,tag,Ads,One,,,,,\nb,tag,ads ,Two,,,,,\n"
     with pytest.raises(PolicyRefused, match="'a' and 'b' both match"):
